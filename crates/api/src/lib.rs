@@ -1,0 +1,1 @@
+//! The kinds of kruise-rs and everything users see by name.
