@@ -1,0 +1,10 @@
+//! An embedded Kubernetes API server.
+//!
+//! It is a tower service without sockets: tests hand it to `kube::Client::new`, a program puts a TLS listener
+//! in front of it. Objects live in memory under one monotonic resource version; everything that happens is a
+//! function of the seed, the (virtual) clock and the requests, so that one seed gives one history.
+//!
+//! How a write travels: bytes are decoded, defaulted, passed through admission, validated, and stored; watchers
+//! then read the event from one bounded history. The rules on objects (defaults, validation, patches, schemas)
+//! are pure functions on JSON and know neither HTTP nor the store.
+
