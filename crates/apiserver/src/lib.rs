@@ -8,3 +8,5 @@
 //! then read the event from one bounded history. The rules on objects (defaults, validation, patches, schemas)
 //! are pure functions on JSON and know neither HTTP nor the store.
 
+pub mod field;
+pub mod status;
