@@ -1,1 +1,28 @@
 //! The kinds of kruise-rs and everything users see by name.
+//!
+//! Each kind is a module with its versions, its defaults and its conversion. The hub of conversion is the newest
+//! version. Objects embedded in ours (pod templates, patches) stay raw JSON, so that nothing in them is lost.
+//!
+//! This crate is pure: no client, no clock, no I/O.
+
+#[macro_use]
+mod kind;
+#[macro_use]
+mod open_enum;
+
+pub mod annotations;
+pub mod catalogue;
+pub mod cloneset;
+pub mod condition;
+pub mod convert;
+pub mod crd;
+pub mod int_or_percent;
+pub mod json;
+pub mod kubernetes;
+pub mod labels;
+pub mod lifecycle;
+pub mod names;
+pub mod raw;
+pub mod rollout;
+pub mod selector;
+pub mod time;
