@@ -13,7 +13,12 @@ pub const IMAGES: Column =
     Column::text("IMAGES", ".spec.template.spec.containers[*].image", "Images of the template.").wide();
 
 /// Every kind, sorted by group and name.
-pub const CRDS: &[&Crd] = &[&crate::cloneset::CRD];
+pub const CRDS: &[&Crd] = &[
+    &crate::cloneset::CRD,
+    &crate::imagelistpulljob::CRD,
+    &crate::imagepulljob::CRD,
+    &crate::nodeimage::CRD,
+];
 
 /// The kind with this name.
 pub fn by_kind(kind: &str) -> Option<&'static Crd> {
