@@ -143,14 +143,12 @@ impl Error {
 
     /// The text has more than `max` bytes.
     pub fn too_long(path: impl Display, max: u64) -> Self {
-        let unit = if max == 1 { "byte" } else { "bytes" };
-        Self::new(ErrorKind::TooLong, path, "<value omitted>", format!("may not be more than {max} {unit}"))
+        Self::new(ErrorKind::TooLong, path, "<value omitted>", format!("may not be more than {max} bytes"))
     }
 
     /// The list has `actual` items, more than `max`.
     pub fn too_many(path: impl Display, actual: u64, max: u64) -> Self {
-        let unit = if max == 1 { "item" } else { "items" };
-        Self::new(ErrorKind::TooMany, path, actual, format!("must have at most {max} {unit}"))
+        Self::new(ErrorKind::TooMany, path, actual, format!("must have at most {max} items"))
     }
 
     /// The check itself failed.

@@ -9,4 +9,8 @@
 //! are pure functions on JSON and know neither HTTP nor the store.
 
 pub mod field;
+pub mod jsonpath;
+pub mod patch;
+pub mod selector;
 pub mod status;
+pub mod table;

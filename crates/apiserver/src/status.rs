@@ -6,8 +6,9 @@
 use std::borrow::Cow;
 use std::fmt::{self, Display};
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::ser::SerializeMap as _;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Map;
 
 use crate::field;
 
@@ -60,32 +61,45 @@ fn qualified(f: &mut fmt::Formatter<'_>, name: &str, group: &str) -> fmt::Result
 }
 
 /// The answer itself. It serialises in the real server's field order.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Status {
-    /// Always `Status`.
-    #[serde(default = "status_kind")]
-    pub kind: Cow<'static, str>,
-    /// Always `v1`.
-    #[serde(default = "status_version", rename = "apiVersion")]
-    pub api_version: Cow<'static, str>,
-    /// List metadata; empty for errors.
-    #[serde(default)]
-    pub metadata: serde_json::Map<String, Value>,
     /// `Success` or `Failure`.
-    #[serde(default, skip_serializing_if = "str::is_empty")]
+    #[serde(default)]
     pub status: Cow<'static, str>,
     /// What a person reads.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default)]
     pub message: String,
     /// What a program reads, for example `NotFound`.
-    #[serde(default, skip_serializing_if = "str::is_empty")]
+    #[serde(default)]
     pub reason: Cow<'static, str>,
     /// More about the reason.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub details: Option<Box<Details>>,
     /// The HTTP status code.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default)]
     pub code: u16,
+}
+
+impl Serialize for Status {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { status, message, reason, details, code } = self;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("kind", "Status")?;
+        map.serialize_entry("apiVersion", "v1")?;
+        map.serialize_entry("metadata", &Map::new())?;
+        for (name, text) in [("status", status.as_ref()), ("message", message), ("reason", reason)] {
+            if !text.is_empty() {
+                map.serialize_entry(name, text)?;
+            }
+        }
+        if let Some(details) = details {
+            map.serialize_entry("details", details)?;
+        }
+        if *code != 0 {
+            map.serialize_entry("code", code)?;
+        }
+        map.end()
+    }
 }
 
 /// More about a [`Status`]: the object and the causes.
@@ -125,14 +139,6 @@ pub struct Cause {
     pub field: String,
 }
 
-fn status_kind() -> Cow<'static, str> {
-    Cow::Borrowed("Status")
-}
-
-fn status_version() -> Cow<'static, str> {
-    Cow::Borrowed("v1")
-}
-
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 fn is_zero(number: &u16) -> bool {
     *number == 0
@@ -142,9 +148,6 @@ impl Status {
     /// A failure without details.
     pub fn failure(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
         Self {
-            kind: status_kind(),
-            api_version: status_version(),
-            metadata: serde_json::Map::new(),
             status: Cow::Borrowed("Failure"),
             message: message.into(),
             reason: Cow::Borrowed(reason),
