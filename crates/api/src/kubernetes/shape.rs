@@ -290,7 +290,7 @@ impl Walk {
 
     fn mismatch(&self, kind: &Type, value: &Value, owner: &str) -> Error {
         let found = match value {
-            Value::Null => "null".into(),
+            Value::Null => "null",
             Value::Bool(_) => "bool",
             Value::Number(_) => "number",
             Value::String(_) => "string",
