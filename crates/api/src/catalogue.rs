@@ -15,9 +15,12 @@ pub const IMAGES: Column =
 /// Every kind, sorted by group and name.
 pub const CRDS: &[&Crd] = &[
     &crate::cloneset::CRD,
+    &crate::ephemeraljob::CRD,
     &crate::imagelistpulljob::CRD,
     &crate::imagepulljob::CRD,
     &crate::nodeimage::CRD,
+    &crate::nodepodprobe::CRD,
+    &crate::podprobemarker::CRD,
 ];
 
 /// The kind with this name.
