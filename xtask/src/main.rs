@@ -1,7 +1,13 @@
 //! Every task of a developer, with nothing to install by hand: `cargo xtask --help` lists them.
 
+#[cfg(test)]
+mod arrows;
+mod bench;
+mod ci;
 mod cluster;
+mod coverage;
 mod generate;
+mod test;
 
 use std::path::PathBuf;
 
@@ -18,17 +24,30 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
+    /// Run all tests; on a real cluster too, where root and apt are there or KUBECONFIG names one.
+    Test(test::Options),
+    /// Run what must hold before a change lands: format, lints, dependencies, generated files, then `test`.
+    Ci,
     /// Write the files that are made from the code (CRDs).
     Generate,
     /// A real Kubernetes on this machine, from Debian's packages.
     #[command(subcommand)]
     Cluster(cluster::Command),
+    /// List which acceptance scenarios of the specification have a test.
+    Coverage,
+    /// Measure; prints figures as JSON on the last line.
+    #[command(subcommand)]
+    Bench(bench::Bench),
 }
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().task {
+        Task::Test(options) => test::run(&root()?, &options),
+        Task::Ci => ci::run(&root()?),
         Task::Generate => generate::run(&root()?),
         Task::Cluster(command) => cluster::run(command),
+        Task::Coverage => coverage::run(&root()?),
+        Task::Bench(bench) => bench::run(&bench),
     }
 }
 

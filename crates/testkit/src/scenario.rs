@@ -1,0 +1,77 @@
+//! Running a scenario: on which cluster, with what clean-up, and when it may be skipped.
+
+use std::{fmt, panic::AssertUnwindSafe};
+
+use futures::FutureExt as _;
+
+use crate::Cluster;
+
+/// How a scenario ended, unless it panicked.
+pub type Outcome = Result<(), Skip>;
+
+/// A scenario that this cluster cannot run, and the API it misses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skip {
+    /// What the scenario needs.
+    pub needs: String,
+    /// Which server lacks it.
+    pub server: String,
+}
+
+impl fmt::Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "needs {}, which Kubernetes {} does not have", self.needs, self.server)
+    }
+}
+
+/// Runs a scenario on the cluster of `KUBECONFIG` and cleans up after it, also when it failed.
+pub fn on_real_cluster(name: &str, scenario: impl AsyncFnOnce(Cluster) -> Outcome) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a tokio runtime can be built");
+    runtime.block_on(async {
+        let cluster = match Cluster::real().await {
+            Ok(cluster) => cluster,
+            Err(error) => fail(&error.to_string()),
+        };
+        run(name, cluster, scenario).await;
+    });
+}
+
+async fn run(name: &str, cluster: Cluster, scenario: impl AsyncFnOnce(Cluster) -> Outcome) {
+    let outcome = AssertUnwindSafe(scenario(cluster.clone())).catch_unwind().await;
+    if outcome.is_err() {
+        cluster.describe_sandboxes().await;
+    }
+    cluster.clean_up().await;
+    match outcome {
+        Ok(Ok(())) => {}
+        Ok(Err(skip)) => println!("SKIPPED {name}: {skip}"),
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+/// Ends the test with a message.
+#[allow(clippy::panic, reason = "a test ends by panicking")]
+#[track_caller]
+pub(crate) fn fail(message: &str) -> ! {
+    panic!("{message}")
+}
+
+/// Makes tests of a scenario: one for each cluster it runs on.
+///
+/// The test on the real cluster is ignored unless asked for: `cargo xtask test` brings a cluster up and asks.
+#[macro_export]
+macro_rules! scenario {
+    ($name:ident) => {
+        mod $name {
+            #[test]
+            #[ignore = "needs a real cluster; `cargo xtask test` brings one up"]
+            fn real() {
+                $crate::scenario::on_real_cluster(stringify!($name), super::$name);
+            }
+        }
+    };
+}

@@ -1,0 +1,1 @@
+//! Scenarios of the specification, run on clusters. The tests are in `tests/scenarios`.

@@ -1,0 +1,107 @@
+//! `cargo xtask test`: everything that must hold, on every cluster that this machine can offer.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+
+use crate::cluster;
+
+/// Which tests run.
+#[derive(Args, Default)]
+pub(crate) struct Options {
+    /// Leave out the scenarios on a real cluster.
+    #[arg(long)]
+    no_real: bool,
+    /// Run only tests whose name contains this.
+    filter: Option<String>,
+}
+
+/// Runs the tests that need nothing, then the scenarios on a real cluster.
+pub(crate) fn run(root: &Path, options: &Options) -> Result<()> {
+    step("tests that need no real cluster");
+    let filter = options.filter.as_deref();
+    if has_nextest() {
+        cargo(root, &["nextest", "run", "--workspace", "--no-tests=warn"], filter, None)?;
+        if filter.is_none() {
+            cargo(root, &["test", "--quiet", "--workspace", "--doc"], None, None)?;
+        }
+    } else {
+        cargo(root, &["test", "--workspace"], filter, None)?;
+    }
+    if options.no_real {
+        println!("left out: scenarios on a real cluster (--no-real)");
+        return Ok(());
+    }
+    if let Some(kubeconfig) = given_kubeconfig()? {
+        step(&format!("scenarios on the cluster of {}", kubeconfig.display()));
+        return scenarios(root, filter, &kubeconfig);
+    }
+    if let Err(sentence) = cluster::can_run_here() {
+        println!("left out: scenarios on a real cluster. {sentence}");
+        return Ok(());
+    }
+    step("scenarios on a real cluster");
+    let running = cluster::up(&cluster::Options::default())?;
+    let outcome = scenarios(root, filter, &running.kubeconfig);
+    if running.started_here {
+        cluster::down()?;
+    }
+    outcome
+}
+
+fn scenarios(root: &Path, filter: Option<&str>, kubeconfig: &Path) -> Result<()> {
+    if has_nextest() {
+        let args = ["nextest", "run", "-p", "e2e", "--run-ignored", "only", "--no-tests=warn", "-j", "4"];
+        cargo(root, &args, filter, Some(kubeconfig))
+    } else {
+        // Without a filter of its own, libtest takes the name of the tests on real clusters.
+        let filter = filter.unwrap_or("real");
+        cargo(root, &["test", "-p", "e2e", filter, "--", "--ignored"], None, Some(kubeconfig))
+    }
+}
+
+/// The cluster that the caller chose, if any. A path that leads nowhere is a mistake worth a word.
+fn given_kubeconfig() -> Result<Option<PathBuf>> {
+    let Some(path) = std::env::var_os("KUBECONFIG").filter(|path| !path.is_empty()).map(PathBuf::from) else {
+        return Ok(None);
+    };
+    ensure!(
+        path.is_file(),
+        "KUBECONFIG names {path:?}, which is no file; name an existing kubeconfig, or unset it to test on a local cluster",
+    );
+    Ok(Some(path))
+}
+
+fn has_nextest() -> bool {
+    let probe = Command::new("cargo").args(["nextest", "--version"]).output();
+    probe.is_ok_and(|output| output.status.success())
+}
+
+/// Runs cargo and shows what it says.
+pub(crate) fn cargo(
+    root: &Path,
+    args: &[&str],
+    filter: Option<&str>,
+    kubeconfig: Option<&Path>,
+) -> Result<()> {
+    let mut command = Command::new("cargo");
+    command.current_dir(root).args(args).args(filter);
+    match kubeconfig {
+        Some(path) => command.env("KUBECONFIG", path),
+        None => command.env_remove("KUBECONFIG"),
+    };
+    let status = command.status().with_context(|| format!("failed to start cargo {}", args.join(" ")))?;
+    if !status.success() {
+        bail!("cargo {} failed", args.join(" "));
+    }
+    Ok(())
+}
+
+/// Tells which part of a task begins.
+pub(crate) fn step(what: &str) {
+    println!("==> {what}");
+}
