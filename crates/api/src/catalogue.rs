@@ -21,6 +21,7 @@ pub const CRDS: &[&Crd] = &[
     &crate::nodeimage::CRD,
     &crate::nodepodprobe::CRD,
     &crate::podprobemarker::CRD,
+    &crate::statefulset::CRD,
 ];
 
 /// The kind with this name.

@@ -62,6 +62,14 @@ pub fn default_at(value: &mut Value, path: &[&str], default: impl Into<Value>) {
     }
 }
 
+/// Writes a text at a path unless one that is not empty is there already: the original cannot tell empty from absent.
+pub fn default_text(value: &mut Value, path: &[&str], default: &str) {
+    if text(value, path) == Some("") {
+        set(value, path, default);
+    }
+    default_at(value, path, default);
+}
+
 /// Writes a value at a path, creating the objects on the way.
 pub fn set(value: &mut Value, path: &[&str], new: impl Into<Value>) {
     let Some((last, parents)) = path.split_last() else { return };
@@ -109,6 +117,15 @@ mod tests {
         default_at(&mut value, &["odd", "deeper"], 5);
         default_at(&mut value, &["b", "c"], true);
         assert_eq!(value, json!({"a": {"set": 0, "new": 5}, "odd": "text", "b": {"c": true}}));
+    }
+
+    #[test]
+    fn an_empty_text_is_no_choice() {
+        let mut value = json!({"empty": "", "set": "x", "number": 0});
+        for name in ["empty", "set", "number", "new"] {
+            default_text(&mut value, &[name], "default");
+        }
+        assert_eq!(value, json!({"empty": "default", "set": "x", "number": 0, "new": "default"}));
     }
 
     #[test]

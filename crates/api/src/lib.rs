@@ -33,4 +33,5 @@ pub mod probe;
 pub mod raw;
 pub mod rollout;
 pub mod selector;
+pub mod statefulset;
 pub mod time;

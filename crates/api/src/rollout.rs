@@ -5,6 +5,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::{int_or_percent::IntOrString, selector::LabelSelector};
 
+open_enum! {
+    /// Who moves pods to a new template.
+    pub enum UpdateType {
+        /// The controller.
+        RollingUpdate = "RollingUpdate",
+        /// Whoever deletes the old pods.
+        OnDelete = "OnDelete",
+    }
+}
+
+open_enum! {
+    /// What happens to a pod that is updated.
+    pub enum PodUpdatePolicy {
+        /// It is deleted and made again.
+        ReCreate = "ReCreate",
+        /// It is changed in place if the change allows that, and made again otherwise.
+        InPlaceIfPossible = "InPlaceIfPossible",
+        /// It is changed in place; other changes of the template are refused.
+        InPlaceOnly = "InPlaceOnly",
+    }
+}
+
 /// Which pods are updated first. Only one of the two lists may be given.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

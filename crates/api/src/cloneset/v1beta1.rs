@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::rollout::{PodUpdatePolicy, UpdateType};
 use crate::{
     condition::ProgressCondition,
     int_or_percent::IntOrString,
@@ -75,28 +76,6 @@ pub struct UpdateStrategy {
     pub kind: Option<UpdateType>,
     /// How a rolling update goes.
     pub rolling_update: Option<RollingUpdate>,
-}
-
-open_enum! {
-    /// Who moves pods to a new template.
-    pub enum UpdateType {
-        /// The controller.
-        RollingUpdate = "RollingUpdate",
-        /// Whoever deletes the old pods.
-        OnDelete = "OnDelete",
-    }
-}
-
-open_enum! {
-    /// What happens to a pod that is updated.
-    pub enum PodUpdatePolicy {
-        /// It is deleted and made again.
-        ReCreate = "ReCreate",
-        /// It is changed in place if the change allows that, and made again otherwise.
-        InPlaceIfPossible = "InPlaceIfPossible",
-        /// It is changed in place; other changes of the template are refused.
-        InPlaceOnly = "InPlaceOnly",
-    }
 }
 
 /// How a rolling update goes.
