@@ -8,9 +8,13 @@ pub const IMAGE_PREDOWNLOAD_TIMEOUT_SECONDS: &str = "apps.kruise.io/image-predow
 pub const IMAGE_PREDOWNLOAD_MIN_UPDATED_READY_PODS: &str =
     "apps.kruise.io/image-predownload-min-updated-ready-pods";
 
+/// On a DaemonSet, v1alpha1: `"true"` lets the partition of the update hold back new pods too.
+pub const DAEMONSET_PROGRESSIVE_CREATE_POD: &str = "daemonset.kruise.io/progressive-create-pod";
+
 /// Annotations that conversion between versions moves into fields and back.
 pub const CONVERTED: &[&str] = &[
     IMAGE_PREDOWNLOAD_PARALLELISM,
     IMAGE_PREDOWNLOAD_TIMEOUT_SECONDS,
     IMAGE_PREDOWNLOAD_MIN_UPDATED_READY_PODS,
+    DAEMONSET_PROGRESSIVE_CREATE_POD,
 ];

@@ -15,6 +15,7 @@ pub const IMAGES: Column =
 /// Every kind, sorted by group and name.
 pub const CRDS: &[&Crd] = &[
     &crate::cloneset::CRD,
+    &crate::daemonset::CRD,
     &crate::ephemeraljob::CRD,
     &crate::imagelistpulljob::CRD,
     &crate::imagepulljob::CRD,

@@ -16,6 +16,7 @@ pub mod cloneset;
 pub mod condition;
 pub mod convert;
 pub mod crd;
+pub mod daemonset;
 pub mod ephemeraljob;
 pub mod image_pull;
 pub mod imagelistpulljob;
