@@ -22,6 +22,7 @@ pub const CRDS: &[&Crd] = &[
     &crate::nodeimage::CRD,
     &crate::nodepodprobe::CRD,
     &crate::podprobemarker::CRD,
+    &crate::sidecarset::CRD,
     &crate::statefulset::CRD,
 ];
 

@@ -34,5 +34,6 @@ pub mod probe;
 pub mod raw;
 pub mod rollout;
 pub mod selector;
+pub mod sidecarset;
 pub mod statefulset;
 pub mod time;
