@@ -11,6 +11,7 @@ mod kind;
 mod open_enum;
 
 pub mod annotations;
+pub mod broadcastjob;
 pub mod catalogue;
 pub mod cloneset;
 pub mod condition;
