@@ -14,6 +14,7 @@ pub const IMAGES: Column =
 
 /// Every kind, sorted by group and name.
 pub const CRDS: &[&Crd] = &[
+    &crate::advancedcronjob::CRD,
     &crate::broadcastjob::CRD,
     &crate::cloneset::CRD,
     &crate::daemonset::CRD,

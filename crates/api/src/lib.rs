@@ -10,6 +10,7 @@ mod kind;
 #[macro_use]
 mod open_enum;
 
+pub mod advancedcronjob;
 pub mod annotations;
 pub mod broadcastjob;
 pub mod catalogue;
