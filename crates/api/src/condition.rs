@@ -42,3 +42,35 @@ pub struct ProgressCondition {
     /// Why, made for people.
     pub message: Option<String>,
 }
+
+/// One fact about an object, in the form that all newer Kubernetes kinds share.
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StandardCondition {
+    /// Which fact this is about.
+    #[serde(rename = "type")]
+    #[schemars(extend(
+        "maxLength" = 316,
+        "pattern" = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
+    ))]
+    pub kind: String,
+    /// Whether it holds: True, False or Unknown.
+    #[schemars(extend("enum" = ["True", "False", "Unknown"]))]
+    pub status: String,
+    /// The generation of the object that this fact was seen for.
+    #[schemars(extend("minimum" = 0))]
+    pub observed_generation: Option<i64>,
+    /// When the status last changed.
+    pub last_transition_time: Time,
+    /// A short word for why, made for programs. Never empty.
+    #[schemars(extend(
+        "minLength" = 1,
+        "maxLength" = 1024,
+        "pattern" = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
+    ))]
+    pub reason: String,
+    /// Why, made for people. May be empty.
+    #[schemars(extend("maxLength" = 32768))]
+    pub message: String,
+}
