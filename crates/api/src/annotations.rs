@@ -11,10 +11,24 @@ pub const IMAGE_PREDOWNLOAD_MIN_UPDATED_READY_PODS: &str =
 /// On a DaemonSet, v1alpha1: `"true"` lets the partition of the update hold back new pods too.
 pub const DAEMONSET_PROGRESSIVE_CREATE_POD: &str = "daemonset.kruise.io/progressive-create-pod";
 
+/// On a PodUnavailableBudget, v1alpha1: the protected operations, separated by commas.
+pub const PUB_PROTECT_OPERATIONS: &str = "kruise.io/pub-protect-operations";
+/// On a PodUnavailableBudget, v1alpha1: the number of pods that percentages refer to.
+pub const PUB_PROTECT_TOTAL_REPLICAS: &str = "pub.kruise.io/protect-total-replicas";
+
+/// On a ContainerRecreateRequest, v1alpha1: the new containers of the pod as JSON, written by the manager.
+pub const CRR_SYNC_CONTAINER_STATUSES: &str = "crr.apps.kruise.io/sync-container-statuses";
+/// On a ContainerRecreateRequest, v1alpha1: since when the pod is held not ready.
+pub const CRR_UNREADY_ACQUIRED: &str = "crr.apps.kruise.io/unready-acquired";
+
 /// Annotations that conversion between versions moves into fields and back.
 pub const CONVERTED: &[&str] = &[
     IMAGE_PREDOWNLOAD_PARALLELISM,
     IMAGE_PREDOWNLOAD_TIMEOUT_SECONDS,
     IMAGE_PREDOWNLOAD_MIN_UPDATED_READY_PODS,
     DAEMONSET_PROGRESSIVE_CREATE_POD,
+    PUB_PROTECT_OPERATIONS,
+    PUB_PROTECT_TOTAL_REPLICAS,
+    CRR_SYNC_CONTAINER_STATUSES,
+    CRR_UNREADY_ACQUIRED,
 ];

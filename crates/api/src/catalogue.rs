@@ -17,15 +17,20 @@ pub const CRDS: &[&Crd] = &[
     &crate::advancedcronjob::CRD,
     &crate::broadcastjob::CRD,
     &crate::cloneset::CRD,
+    &crate::containerrecreaterequest::CRD,
     &crate::daemonset::CRD,
     &crate::ephemeraljob::CRD,
     &crate::imagelistpulljob::CRD,
     &crate::imagepulljob::CRD,
     &crate::nodeimage::CRD,
     &crate::nodepodprobe::CRD,
+    &crate::persistentpodstate::CRD,
     &crate::podprobemarker::CRD,
+    &crate::resourcedistribution::CRD,
     &crate::sidecarset::CRD,
     &crate::statefulset::CRD,
+    &crate::workloadspread::CRD,
+    &crate::podunavailablebudget::CRD,
 ];
 
 /// The kind with this name.
