@@ -32,3 +32,21 @@ pub struct Hook {
     /// Makes the pod not ready while the hook waits, so that services stop sending traffic to it.
     pub mark_pod_not_ready: Option<bool>,
 }
+
+open_enum! {
+    /// Where a pod stands between its hooks: the values of the label `lifecycle.apps.kruise.io/state`.
+    pub enum State {
+        /// In service.
+        Normal = "Normal",
+        /// Made, and waiting for `preNormal`.
+        PreparingNormal = "PreparingNormal",
+        /// Waiting for `inPlaceUpdate` before it is changed.
+        PreparingUpdate = "PreparingUpdate",
+        /// Being changed in place.
+        Updating = "Updating",
+        /// Changed, and waiting for `inPlaceUpdate` again.
+        Updated = "Updated",
+        /// Waiting for `preDelete`.
+        PreparingDelete = "PreparingDelete",
+    }
+}
