@@ -8,9 +8,25 @@
 //! then read the event from one bounded history. The rules on objects (defaults, validation, patches, schemas)
 //! are pure functions on JSON and know neither HTTP nor the store.
 
+pub mod admission;
+pub mod body;
+mod bootstrap;
+pub mod client;
+pub mod clock;
+pub mod discovery;
 pub mod field;
 pub mod jsonpath;
+pub mod openapi;
 pub mod patch;
+pub mod random;
+pub mod registry;
+pub mod rest;
+pub mod schema;
 pub mod selector;
+pub mod server;
+mod service;
 pub mod status;
+pub mod store;
 pub mod table;
+
+pub use server::ApiServer;

@@ -1,0 +1,179 @@
+//! What the server says about itself: groups, versions, resources, and its own version.
+
+use serde_json::{Map, Value, json};
+
+use crate::registry::{Registry, Resource, Subresource, api_version};
+
+/// The version that the server shows.
+pub const GIT_VERSION: &str = "v1.33.4";
+
+/// `/version`.
+pub fn version() -> Value {
+    json!({
+        "major": "1", "minor": "33", "emulationMajor": "1", "emulationMinor": "33",
+        "minCompatibilityMajor": "1", "minCompatibilityMinor": "32",
+        "gitVersion": GIT_VERSION, "gitCommit": "", "gitTreeState": "clean", "buildDate": "2025-08-13T14:25:24Z",
+        "goVersion": "", "compiler": "rustc", "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
+    })
+}
+
+/// `/api`.
+pub fn core_versions() -> Value {
+    json!({
+        "kind": "APIVersions", "versions": ["v1"],
+        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:6443"}],
+    })
+}
+
+/// `/apis`.
+pub fn groups(registry: &Registry) -> Value {
+    let served = registry.groups();
+    let groups: Vec<Value> =
+        served.iter().filter(|(group, _)| !group.is_empty()).map(|(g, v)| entry(g, v)).collect();
+    json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+}
+
+/// `/apis/GROUP`.
+pub fn group(registry: &Registry, group: &str) -> Option<Value> {
+    let served = registry.groups();
+    let mut entry = entry(group, served.get(group).filter(|_| !group.is_empty())?);
+    if let Some(map) = entry.as_object_mut() {
+        map.insert("kind".to_owned(), json!("APIGroup"));
+        map.insert("apiVersion".to_owned(), json!("v1"));
+    }
+    Some(entry)
+}
+
+fn entry(group: &str, versions: &[crate::registry::Text]) -> Value {
+    let versions: Vec<Value> = versions
+        .iter()
+        .map(|version| json!({"groupVersion": api_version(group, version), "version": version}))
+        .collect();
+    json!({"name": group, "versions": versions, "preferredVersion": versions.first()})
+}
+
+/// `/api/v1` and `/apis/GROUP/VERSION`.
+pub fn resources(registry: &Registry, group: &str, version: &str) -> Option<Value> {
+    let mut entries = Vec::new();
+    let mut served =
+        registry.groups().get(group).is_some_and(|versions| versions.iter().any(|v| v == version));
+    for resource in registry.all() {
+        if resource.group != group || resource.version != version {
+            continue;
+        }
+        served = true;
+        entries.push(legacy_resource(&resource));
+        entries.extend(resource.subresources.iter().map(|sub| legacy_subresource(&resource, sub)));
+    }
+    served.then(|| {
+        json!({
+            "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version(group, version),
+            "resources": entries,
+        })
+    })
+}
+
+fn legacy_resource(resource: &Resource) -> Value {
+    let mut entry = json!({
+        "name": resource.plural, "singularName": resource.singular, "namespaced": resource.namespaced,
+        "kind": resource.kind, "verbs": resource.verbs,
+    });
+    if let Some(map) = entry.as_object_mut() {
+        names(map, resource);
+    }
+    entry
+}
+
+fn names(map: &mut Map<String, Value>, resource: &Resource) {
+    if !resource.short_names.is_empty() {
+        map.insert("shortNames".to_owned(), json!(resource.short_names));
+    }
+    if !resource.categories.is_empty() {
+        map.insert("categories".to_owned(), json!(resource.categories));
+    }
+}
+
+fn legacy_subresource(resource: &Resource, sub: &Subresource) -> Value {
+    let mut entry = json!({
+        "name": format!("{}/{}", resource.plural, sub.name), "singularName": "", "namespaced": resource.namespaced,
+        "kind": sub.kind, "verbs": sub.verbs,
+    });
+    if let (Some(map), Some((group, version))) = (entry.as_object_mut(), &sub.group_version) {
+        map.insert("group".to_owned(), json!(group));
+        map.insert("version".to_owned(), json!(version));
+    }
+    entry
+}
+
+/// `/api` (the core group only) and `/apis` (all others) in the aggregated form of this version.
+pub fn aggregated(registry: &Registry, core: bool, form: &str) -> Value {
+    let all = registry.all();
+    let items: Vec<Value> = registry
+        .groups()
+        .iter()
+        .filter(|(group, _)| group.is_empty() == core)
+        .map(|(group, versions)| {
+            let versions: Vec<Value> = versions
+                .iter()
+                .map(|version| {
+                    let resources: Vec<Value> = all
+                        .iter()
+                        .filter(|resource| resource.group == *group && resource.version == *version)
+                        .map(|resource| aggregated_resource(resource))
+                        .collect();
+                    json!({"version": version, "resources": resources, "freshness": "Current"})
+                })
+                .collect();
+            let metadata = if group.is_empty() {
+                json!({"creationTimestamp": null})
+            } else {
+                json!({"name": group, "creationTimestamp": null})
+            };
+            json!({"metadata": metadata, "versions": versions})
+        })
+        .collect();
+    json!({
+        "kind": "APIGroupDiscoveryList", "apiVersion": format!("apidiscovery.k8s.io/{form}"), "metadata": {},
+        "items": items,
+    })
+}
+
+fn aggregated_resource(resource: &Resource) -> Value {
+    let kind =
+        |group: &str, version: &str, kind: &str| json!({"group": group, "version": version, "kind": kind});
+    let mut entry = json!({
+        "resource": resource.plural,
+        "responseKind": kind(&resource.group, &resource.version, &resource.kind),
+        "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
+        "singularResource": resource.singular,
+        "verbs": resource.verbs,
+    });
+    let Some(map) = entry.as_object_mut() else { return entry };
+    names(map, resource);
+    if !resource.subresources.is_empty() {
+        let subresources: Vec<Value> = resource
+            .subresources
+            .iter()
+            .map(|sub| {
+                let (group, version) = match &sub.group_version {
+                    Some((group, version)) => (group.as_ref(), version.as_ref()),
+                    None => (resource.group.as_ref(), resource.version.as_ref()),
+                };
+                json!({
+                    "subresource": sub.name, "responseKind": kind(group, version, &sub.kind), "verbs": sub.verbs,
+                })
+            })
+            .collect();
+        map.insert("subresources".to_owned(), json!(subresources));
+    }
+    entry
+}
+
+/// A short mark of some bytes, for ETags: equal bytes, equal mark.
+pub fn hash(bytes: &[u8]) -> String {
+    // FNV-1a with 64 bits, twice from different starts: plenty to tell a few documents apart.
+    let fnv = |start: u64| {
+        bytes.iter().fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
+    };
+    format!("{:016X}{:016X}", fnv(0xcbf2_9ce4_8422_2325), fnv(0x6b72_7569_7365_7273))
+}

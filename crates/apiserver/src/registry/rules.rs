@@ -1,0 +1,76 @@
+//! What a resource does with its objects: the seam between the verbs and the pure rules.
+
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use super::Resource;
+use crate::field;
+use crate::status::Status;
+
+/// Rules of one resource. Built-in kinds and custom resources implement it; the verbs call it.
+pub trait Rules: Send + Sync {
+    /// Fills in defaults. Also called on what comes out of admission.
+    fn default(&self, resource: &Resource, object: &mut Value);
+
+    /// Brings an object into the form in which it is stored: unknown fields go, values become canonical.
+    /// Returns the paths of the unknown fields; or, when the object is not of the kind's shape at all, the text
+    /// behind `cannot be handled as a Pod: `.
+    fn canonical(&self, _resource: &Resource, _object: &mut Value) -> Result<Vec<String>, String> {
+        Ok(Vec::new())
+    }
+
+    /// What is wrong with a new object, besides its metadata.
+    fn validate_create(&self, resource: &Resource, object: &Value) -> Vec<field::Error>;
+
+    /// What is wrong with a changed object, besides its metadata.
+    fn validate_update(
+        &self,
+        resource: &Resource,
+        object: &Value,
+        old: &Value,
+        subresource: Option<&str>,
+    ) -> Vec<field::Error>;
+
+    /// Converts objects between versions of the resource. The default rewrites `apiVersion` only, which is
+    /// right where versions have one schema.
+    fn convert<'a>(
+        &'a self,
+        _resource: &'a Resource,
+        mut objects: Vec<Value>,
+        to_api_version: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
+        for object in &mut objects {
+            if let Some(object) = object.as_object_mut() {
+                object.insert("apiVersion".to_owned(), Value::String(to_api_version.to_owned()));
+            }
+        }
+        Box::pin(std::future::ready(Ok(objects)))
+    }
+
+    /// Whether [`Self::convert`] only rewrites `apiVersion`, so that stored bytes can be served as they are.
+    fn same_schema(&self, _resource: &Resource) -> bool {
+        true
+    }
+}
+
+/// The rules of the built-in kinds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BuiltIn;
+
+impl Rules for BuiltIn {
+    fn default(&self, _resource: &Resource, _object: &mut Value) {}
+
+    fn validate_create(&self, _resource: &Resource, _object: &Value) -> Vec<field::Error> {
+        Vec::new()
+    }
+
+    fn validate_update(
+        &self,
+        _resource: &Resource,
+        _object: &Value,
+        _old: &Value,
+        _subresource: Option<&str>,
+    ) -> Vec<field::Error> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,147 @@
+//! Creating objects.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::decode::{metadata, settle_namespace, settle_shape};
+use super::update::report_unknown;
+use super::{Target, WriteOptions, meta, plugins, strategy};
+use crate::admission::{Attributes, Operation};
+use crate::server::ApiServer;
+use crate::status::Status;
+use crate::store::{Record, Refused};
+
+/// How often a taken generated name is drawn again.
+const NAME_TRIES: usize = 8;
+
+impl ApiServer {
+    /// Creates an object. `object` must be of the target's kind; its name may be in the object only.
+    pub async fn create(
+        &self,
+        target: &Target,
+        mut object: Value,
+        options: &WriteOptions,
+    ) -> Result<Arc<Record>, Status> {
+        let resource = &target.resource;
+        settle_namespace(&mut object, target)?;
+        clear_system_fields(&mut object);
+        let unknown = settle_shape(resource, &mut object)?;
+        report_unknown(options, &unknown)?;
+
+        let name = text(&object, "name");
+        plugins::namespace_lifecycle(self, target, Operation::Create, &name)?;
+        let request = json!({"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"});
+        let attributes = Attributes {
+            server: self,
+            operation: Operation::Create,
+            resource,
+            subresource: None,
+            namespace: &target.namespace,
+            name: &name,
+            user: &options.user,
+            dry_run: options.dry_run,
+            options: &request,
+            old: None,
+            warnings: &options.warnings,
+        };
+        plugins::mutate(self, target, Operation::Create, &mut object)?;
+        let hooks = self.admission();
+        for hook in &hooks {
+            hook.mutate(&attributes, &mut object).await?;
+        }
+        if !hooks.is_empty() {
+            settle_shape(resource, &mut object)?;
+        }
+
+        let generate = text(&object, "generateName");
+        let generated = text(&object, "name").is_empty() && !generate.is_empty();
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let mut object = object.clone();
+            self.fill_system_fields(&mut object, if generated { Some(&generate) } else { None });
+            strategy::prepare_create(resource, &mut object);
+            let name = text(&object, "name");
+            let mut errors = meta::validate(resource, &object);
+            errors.extend(resource.rules.validate_create(resource, &object));
+            if !errors.is_empty() {
+                return Err(Status::invalid(resource.group_kind(), &name, errors));
+            }
+            let named = Attributes { name: &name, ..attributes_of(&attributes) };
+            for hook in &hooks {
+                hook.validate(&named, Some(&object)).await?;
+            }
+            let draft = self.draft(resource, object).await?;
+            let stored = if options.dry_run {
+                match self.store().get(&resource.table, &target.namespace, &name) {
+                    Some(_) => Err(Refused::Exists),
+                    None => Record::encode(draft, None).map(Arc::new).map_err(Refused::Malformed),
+                }
+            } else {
+                self.store().create(&resource.table, draft)
+            };
+            match stored {
+                Ok(record) => return Ok(record),
+                Err(Refused::Exists) if generated && tries < NAME_TRIES => {}
+                Err(Refused::Exists) if generated => {
+                    return Err(Status::generate_name_conflict(resource.group_resource(), &name, 1));
+                }
+                Err(Refused::Malformed(why)) => return Err(Status::bad_request(why)),
+                Err(_) => return Err(Status::already_exists(resource.group_resource(), &name)),
+            }
+        }
+    }
+
+    /// Gives a new object its uid, its time and, where asked, its name.
+    fn fill_system_fields(&self, object: &mut Value, generate: Option<&str>) {
+        let now = self.clock().now_text();
+        let (uid, name) = self.random(|random| (random.uid(), generate.map(|base| random.name(base))));
+        let Some(meta) = metadata(object) else { return };
+        meta.insert("uid".to_owned(), Value::String(uid));
+        meta.insert("creationTimestamp".to_owned(), Value::String(now));
+        if let Some(name) = name {
+            meta.insert("name".to_owned(), Value::String(name));
+        }
+    }
+}
+
+/// Removes what only the server may set.
+fn clear_system_fields(object: &mut Value) {
+    let Some(meta) = metadata(object) else { return };
+    for key in [
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+        "managedFields",
+    ] {
+        meta.remove(key);
+    }
+    drop_empty(meta, "labels");
+    drop_empty(meta, "annotations");
+}
+
+/// Typed metadata does not write empty maps and lists.
+pub(super) fn drop_empty(meta: &mut Map<String, Value>, key: &str) {
+    let empty = match meta.get(key) {
+        Some(Value::Object(map)) => map.is_empty(),
+        Some(Value::Array(list)) => list.is_empty(),
+        Some(Value::String(text)) => text.is_empty(),
+        Some(Value::Null) => true,
+        _ => false,
+    };
+    if empty {
+        meta.remove(key);
+    }
+}
+
+fn text(object: &Value, key: &str) -> String {
+    object.get("metadata").and_then(|m| m.get(key)).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn attributes_of<'a>(attributes: &Attributes<'a>) -> Attributes<'a> {
+    Attributes { ..*attributes }
+}

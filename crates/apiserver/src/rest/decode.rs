@@ -1,0 +1,187 @@
+//! From a request's bytes to an object of the resource.
+
+use serde_json::Value;
+
+use super::Target;
+use crate::registry::{Resource, split_api_version};
+use crate::status::Status;
+
+/// The content types that bodies may have.
+const BODY_TYPES: [&str; 2] = ["application/json", "application/yaml"];
+
+/// Reads a JSON or YAML body. `kind` is what it must be, for the error.
+pub(crate) fn parse(content_type: &str, body: &[u8], kind: &str) -> Result<Value, Status> {
+    let media_type = content_type.split(';').next().unwrap_or_default().trim();
+    match media_type {
+        // Some clients send no type with a JSON body.
+        "" | "application/json" | "*/*" => serde_json::from_slice(body).map_err(|error| {
+            unrecognized(
+                kind,
+                body,
+                &format!("couldn't get version/kind; json parse error: {}", go_words(&error, body)),
+            )
+        }),
+        "application/yaml" | "application/x-yaml" => {
+            let text = std::str::from_utf8(body)
+                .map_err(|_| unrecognized(kind, body, "yaml: control characters are not allowed"))?;
+            serde_saphyr::from_str(text).map_err(|error| {
+                unrecognized(kind, body, &format!("error converting YAML to JSON: yaml: {error}"))
+            })
+        }
+        _ => Err(Status::unsupported_media_type(&BODY_TYPES)),
+    }
+}
+
+fn unrecognized(kind: &str, body: &[u8], why: &str) -> Status {
+    Status::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): {why} ({})",
+        summary(body)
+    ))
+}
+
+/// The start of a body, as text if it looks like JSON.
+fn summary(body: &[u8]) -> String {
+    const MOST: usize = 30;
+    let head = body.get(..MOST).unwrap_or(body);
+    let more = if body.len() > MOST { " ..." } else { "" };
+    match body.first() {
+        None => "<empty>".to_owned(),
+        Some(b'{') => format!("{}{more}", String::from_utf8_lossy(head)),
+        Some(_) => {
+            let hex: String = head.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("{hex}{more}")
+        }
+    }
+}
+
+/// What Go's JSON reader says, as far as clients can tell.
+fn go_words(error: &serde_json::Error, body: &[u8]) -> String {
+    if error.is_eof() {
+        return "unexpected end of JSON input".to_owned();
+    }
+    let line = body.split(|byte| *byte == b'\n').nth(error.line().saturating_sub(1)).unwrap_or_default();
+    match line.get(error.column().saturating_sub(1)) {
+        Some(byte) => format!("invalid character '{}' looking for beginning of value", char::from(*byte)),
+        None => error.to_string(),
+    }
+}
+
+/// Checks that the object is of the expected kind and version, and fills both in when they are left out.
+pub(crate) fn decode(object: &mut Value, resource: &Resource) -> Result<(), Status> {
+    expect_kind(object, &resource.api_version(), &resource.kind, resource.custom)
+}
+
+/// The same for any kind, for example that of a subresource.
+pub(super) fn expect_kind(
+    object: &mut Value,
+    api_version: &str,
+    kind: &str,
+    custom: bool,
+) -> Result<(), Status> {
+    let Some(map) = object.as_object_mut() else {
+        return Err(Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; \
+             json parse error: json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \
+             \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
+            json_type(object)
+        )));
+    };
+    let text = |key: &str| map.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (given_version, given_kind) = (text("apiVersion"), text("kind"));
+    if custom && (given_version.is_empty() || given_kind.is_empty()) {
+        let missing = if given_kind.is_empty() { "kind" } else { "apiVersion" };
+        return Err(Status::bad_request(format!(
+            "Object '{}' is missing in '{}'",
+            capital(missing),
+            Value::Object(map.clone())
+        )));
+    }
+    if !given_kind.is_empty() && given_kind != kind {
+        let (expected_group, expected_version) = split_api_version(api_version);
+        let (group, version) = match given_version.as_str() {
+            "" => (expected_group, expected_version),
+            given => split_api_version(given),
+        };
+        return Err(Status::bad_request(format!(
+            "{given_kind} in version \"{version}\" cannot be handled as a {kind}: \
+             converting ({}.{given_kind}) to ({}.{kind}): unknown conversion",
+            go_package(group, version),
+            internal_package(expected_group),
+        )));
+    }
+    if !given_version.is_empty() && given_version != api_version {
+        return Err(Status::bad_request(format!(
+            "the API version in the data ({given_version}) does not match the expected API version ({api_version})"
+        )));
+    }
+    map.insert("apiVersion".to_owned(), Value::String(api_version.to_owned()));
+    map.insert("kind".to_owned(), Value::String(kind.to_owned()));
+    Ok(())
+}
+
+fn capital(word: &str) -> &str {
+    if word == "kind" { "Kind" } else { "apiVersion" }
+}
+
+fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn go_package<'v>(_group: &str, version: &'v str) -> &'v str {
+    version
+}
+
+fn internal_package(group: &str) -> &str {
+    if group.is_empty() { "core" } else { group.split('.').next().unwrap_or(group) }
+}
+
+/// The namespace of the request and of the object must agree; the object's is filled in.
+pub(super) fn settle_namespace(object: &mut Value, target: &Target) -> Result<(), Status> {
+    let Some(meta) = metadata(object) else {
+        return Err(Status::bad_request("metadata must be an object"));
+    };
+    let given = meta.get("namespace").and_then(Value::as_str).unwrap_or_default();
+    if target.resource.namespaced {
+        if given.is_empty() {
+            meta.insert("namespace".to_owned(), Value::String(target.namespace.clone()));
+        } else if given != target.namespace {
+            return Err(Status::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+    } else {
+        // The real server drops a namespace of a cluster-scoped object silently.
+        meta.remove("namespace");
+    }
+    Ok(())
+}
+
+/// The metadata of an object; created when absent.
+pub(super) fn metadata(object: &mut Value) -> Option<&mut serde_json::Map<String, Value>> {
+    let meta =
+        object.as_object_mut()?.entry("metadata").or_insert_with(|| Value::Object(serde_json::Map::new()));
+    if meta.is_null() {
+        *meta = Value::Object(serde_json::Map::new());
+    }
+    meta.as_object_mut()
+}
+
+/// Brings an object into the stored form and fills in its defaults. Returns the paths of unknown fields.
+pub(super) fn settle_shape(resource: &Resource, object: &mut Value) -> Result<Vec<String>, Status> {
+    let unknown = resource.rules.canonical(resource, object).map_err(|why| {
+        Status::bad_request(format!(
+            "{kind} in version \"{}\" cannot be handled as a {kind}: {why}",
+            resource.version,
+            kind = resource.kind
+        ))
+    })?;
+    resource.rules.default(resource, object);
+    Ok(unknown)
+}

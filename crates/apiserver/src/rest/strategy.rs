@@ -1,0 +1,273 @@
+//! What each kind does to an object before it is stored: which parts a client may write where, and when
+//! `metadata.generation` counts.
+
+use serde_json::{Map, Value, json};
+
+use crate::registry::{Resource, StatusPart};
+
+/// Clears what a create may not set and fills what it always gets.
+pub(super) fn prepare_create(resource: &Resource, object: &mut Value) {
+    let Some(map) = object.as_object_mut() else { return };
+    if resource.status == StatusPart::Separate {
+        match initial_status(resource) {
+            Some(status) => map.insert("status".to_owned(), status),
+            None => map.remove("status"),
+        };
+    }
+    if let Some(meta) = map.get_mut("metadata").and_then(Value::as_object_mut) {
+        if resource.generation {
+            meta.insert("generation".to_owned(), json!(1));
+        } else {
+            meta.remove("generation");
+        }
+    }
+    if resource.group.is_empty() && resource.plural == "namespaces" {
+        namespace(map);
+    }
+}
+
+/// The status of a new object: what the typed zero value of the kind writes.
+fn initial_status(resource: &Resource) -> Option<Value> {
+    if resource.custom {
+        return None;
+    }
+    Some(match resource.kind.as_ref() {
+        "Pod" | "PersistentVolumeClaim" | "PersistentVolume" => json!({"phase": "Pending"}),
+        "Namespace" => json!({"phase": "Active"}),
+        "Service" | "Ingress" => json!({"loadBalancer": {}}),
+        "ReplicaSet" => json!({"replicas": 0}),
+        "StatefulSet" => json!({"availableReplicas": 0, "replicas": 0}),
+        "DaemonSet" => json!({
+            "currentNumberScheduled": 0, "desiredNumberScheduled": 0, "numberMisscheduled": 0, "numberReady": 0
+        }),
+        "PodDisruptionBudget" => json!({
+            "currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0
+        }),
+        "HorizontalPodAutoscaler" if resource.version == "v1" => {
+            json!({"currentReplicas": 0, "desiredReplicas": 0})
+        }
+        "HorizontalPodAutoscaler" => json!({"currentMetrics": null, "desiredReplicas": 0}),
+        _ => json!({}),
+    })
+}
+
+/// Every namespace carries the finalizer that the namespace controller removes, and a label with its name.
+fn namespace(map: &mut Map<String, Value>) {
+    let name = map
+        .get("metadata")
+        .and_then(|m| m.get("name"))
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    let spec = map.entry("spec").or_insert_with(|| json!({}));
+    if let Some(spec) = spec.as_object_mut() {
+        let finalizers = spec.entry("finalizers").or_insert_with(|| json!([]));
+        if let Some(list) = finalizers.as_array_mut()
+            && !list.iter().any(|known| known == "kubernetes")
+        {
+            list.push(json!("kubernetes"));
+        }
+    }
+    if let Some(meta) = map.get_mut("metadata").and_then(Value::as_object_mut)
+        && let Some(labels) = meta.entry("labels").or_insert_with(|| json!({})).as_object_mut()
+    {
+        labels.insert("kubernetes.io/metadata.name".to_owned(), Value::String(name));
+    }
+}
+
+/// Takes over from the old object what this write may not change.
+pub(super) fn prepare_update(
+    resource: &Resource,
+    subresource: Option<&str>,
+    object: &mut Value,
+    old: &Value,
+) {
+    system_metadata(object, old);
+    match subresource {
+        None => {
+            if resource.status != StatusPart::None && keeps_status(resource) {
+                carry(object, old, "status");
+            }
+            if resource.kind == "Namespace" && resource.group.is_empty() {
+                carry_path(object, old, "spec", "finalizers");
+            }
+        }
+        Some("status") => status_write(resource, object, old),
+        Some("ephemeralcontainers") => only_spec_part(object, old, ephemeral_containers),
+        Some("resize") => only_spec_part(object, old, resized),
+        Some("finalize") => {
+            carry(object, old, "status");
+        }
+        Some(_) => {}
+    }
+    if resource.generation {
+        let generation = old.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
+        let bump = subresource != Some("status") && counts(resource, object, old);
+        set_meta(object, "generation", json!(generation + i64::from(bump)));
+    } else {
+        carry_meta(object, old, "generation");
+    }
+}
+
+/// Of the kinds with a status subresource, the main resource of all ignores status.
+fn keeps_status(_resource: &Resource) -> bool {
+    true
+}
+
+/// uid and timestamps are the server's; a write that leaves them out keeps them.
+fn system_metadata(object: &mut Value, old: &Value) {
+    for key in ["creationTimestamp", "deletionTimestamp"] {
+        carry_meta(object, old, key);
+    }
+    for key in ["uid", "deletionGracePeriodSeconds"] {
+        let missing = object
+            .pointer(&format!("/metadata/{key}"))
+            .is_none_or(|value| value.is_null() || value.as_str() == Some(""));
+        if missing {
+            carry_meta(object, old, key);
+        }
+    }
+    if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        // A field of long ago; servers neither store nor show it.
+        meta.remove("selfLink");
+    }
+}
+
+/// `/status` writes status only. Pods may also change labels, annotations and finalizers there, as kubelets do;
+/// for other kinds the metadata stays as it was.
+fn status_write(resource: &Resource, object: &mut Value, old: &Value) {
+    let is = |group: &str, kind: &str| resource.group == group && resource.kind == kind;
+    if is("", "Pod") {
+        carry(object, old, "spec");
+        carry_meta(object, old, "ownerReferences");
+        let qos = object.pointer("/status/qosClass").and_then(Value::as_str).unwrap_or_default();
+        if qos.is_empty()
+            && let Some(qos) = old.pointer("/status/qosClass").cloned()
+            && let Some(status) = object.get_mut("status").and_then(Value::as_object_mut)
+        {
+            status.insert("qosClass".to_owned(), qos);
+        }
+        return;
+    }
+    // Kinds whose strategy protects the spec only; the others reset the metadata too.
+    let metadata_is_free = matches!(
+        (resource.group.as_ref(), resource.kind.as_ref()),
+        (
+            "",
+            "Node" | "Namespace" | "PersistentVolume" | "PersistentVolumeClaim" | "ResourceQuota" | "Service"
+        ) | ("apps" | "batch" | "policy" | "autoscaling" | "networking.k8s.io", _)
+    );
+    let status = object.get("status").cloned();
+    if metadata_is_free {
+        carry(object, old, "spec");
+        if matches!(resource.kind.as_ref(), "Deployment") {
+            carry_meta(object, old, "labels");
+        }
+        return;
+    }
+    let mut result = old.clone();
+    if let (Some(map), Some(meta)) =
+        (result.as_object_mut(), object.pointer("/metadata/managedFields").cloned())
+        && let Some(into) = map.get_mut("metadata").and_then(Value::as_object_mut)
+    {
+        into.insert("managedFields".to_owned(), meta);
+    }
+    if let Some(map) = result.as_object_mut() {
+        match status {
+            Some(status) => map.insert("status".to_owned(), status),
+            None => map.remove("status"),
+        };
+    }
+    *object = result;
+}
+
+/// Keeps everything of the old object except what `merge` takes from the new spec.
+fn only_spec_part(object: &mut Value, old: &Value, merge: fn(&Value, &mut Value)) {
+    let mut result = old.clone();
+    if let (Some(new), Some(into)) = (object.get("spec"), result.get_mut("spec")) {
+        merge(new, into);
+    }
+    *object = result;
+}
+
+fn ephemeral_containers(new: &Value, into: &mut Value) {
+    let Some(into) = into.as_object_mut() else { return };
+    match new.get("ephemeralContainers") {
+        Some(containers) => into.insert("ephemeralContainers".to_owned(), containers.clone()),
+        None => into.remove("ephemeralContainers"),
+    };
+}
+
+/// Containers may not come, go or change places here; where they did, the new list is kept whole so that
+/// validation can refuse it.
+fn resized(new: &Value, into: &mut Value) {
+    for list in ["containers", "initContainers"] {
+        let (Some(new), Some(old)) = (new.get(list).and_then(Value::as_array), into.get_mut(list)) else {
+            continue;
+        };
+        let Some(old) = old.as_array_mut() else { continue };
+        let same =
+            new.len() == old.len() && new.iter().zip(old.iter()).all(|(a, b)| a.get("name") == b.get("name"));
+        if !same {
+            old.clone_from(new);
+            continue;
+        }
+        for (new, old) in new.iter().zip(old.iter_mut()) {
+            let Some(old) = old.as_object_mut() else { continue };
+            for key in ["resources", "resizePolicy"] {
+                match new.get(key) {
+                    Some(value) => old.insert(key.to_owned(), value.clone()),
+                    None => old.remove(key),
+                };
+            }
+        }
+    }
+}
+
+/// Whether the change is one that `metadata.generation` counts.
+fn counts(resource: &Resource, object: &Value, old: &Value) -> bool {
+    if resource.custom || resource.status == StatusPart::None {
+        // Everything but metadata counts; status only where it has no subresource of its own.
+        let skip = |key: &str| key == "metadata" || (key == "status" && resource.status != StatusPart::None);
+        let content = |value: &Value| -> Map<String, Value> {
+            let map = value.as_object().cloned().unwrap_or_default();
+            map.into_iter().filter(|(key, _)| !skip(key)).collect()
+        };
+        return content(object) != content(old);
+    }
+    let annotations_count = resource.group == "apps" && resource.kind == "Deployment";
+    object.get("spec") != old.get("spec")
+        || (annotations_count
+            && object.pointer("/metadata/annotations") != old.pointer("/metadata/annotations"))
+}
+
+fn carry(object: &mut Value, old: &Value, key: &str) {
+    let Some(map) = object.as_object_mut() else { return };
+    match old.get(key) {
+        Some(value) => map.insert(key.to_owned(), value.clone()),
+        None => map.remove(key),
+    };
+}
+
+fn carry_path(object: &mut Value, old: &Value, outer: &str, key: &str) {
+    let Some(map) = object.as_object_mut() else { return };
+    let Some(inner) = map.entry(outer).or_insert_with(|| json!({})).as_object_mut() else { return };
+    match old.get(outer).and_then(|o| o.get(key)) {
+        Some(value) => inner.insert(key.to_owned(), value.clone()),
+        None => inner.remove(key),
+    };
+}
+
+pub(super) fn set_meta(object: &mut Value, key: &str, value: Value) {
+    if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        meta.insert(key.to_owned(), value);
+    }
+}
+
+pub(super) fn carry_meta(object: &mut Value, old: &Value, key: &str) {
+    let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    match old.get("metadata").and_then(|m| m.get(key)) {
+        Some(value) => meta.insert(key.to_owned(), value.clone()),
+        None => meta.remove(key),
+    };
+}

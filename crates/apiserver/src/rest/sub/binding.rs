@@ -1,0 +1,82 @@
+//! `binding`: how a scheduler gives a pod its node.
+
+use serde_json::{Value, json};
+
+use super::super::decode::expect_kind;
+use super::super::{Target, WriteOptions};
+use super::set_condition;
+use crate::admission::Operation;
+use crate::field;
+use crate::server::ApiServer;
+use crate::status::{GroupKind, GroupResource, Status};
+
+const BINDING: GroupResource<'static> = GroupResource::new("", "pods/binding");
+
+impl ApiServer {
+    pub(super) async fn bind(
+        &self,
+        target: &Target,
+        mut binding: Value,
+        options: &WriteOptions,
+    ) -> Result<(), Status> {
+        expect_kind(&mut binding, "v1", "Binding", false)?;
+        self.admit_sub(target, Operation::Create, &mut binding, None, options).await?;
+        let text = |path: &str| binding.pointer(path).and_then(Value::as_str).unwrap_or_default();
+        let mut errors = Vec::new();
+        if !matches!(text("/target/kind"), "" | "Node") {
+            errors.push(field::Error::not_supported(
+                "target.kind",
+                text("/target/kind"),
+                &["Node", "<empty>"],
+            ));
+        }
+        if text("/target/name").is_empty() {
+            errors.push(field::Error::required("target.name", ""));
+        }
+        if !errors.is_empty() {
+            return Err(Status::invalid(GroupKind::new("", "Binding"), &target.name, errors));
+        }
+        let node = text("/target/name");
+        let uid = text("/metadata/uid");
+        let now = self.clock().now_text();
+        let name = &target.name;
+        self.rewrite(target, options.dry_run, |pod| {
+            let is = |path: &str| pod.pointer(path).and_then(Value::as_str).unwrap_or_default();
+            let conflict = |why: String| Status::conflict(BINDING, name, why);
+            if !uid.is_empty() && uid != is("/metadata/uid") {
+                let why = format!(
+                    "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                    is("/metadata/uid")
+                );
+                return Err(conflict(why));
+            }
+            if pod.pointer("/metadata/deletionTimestamp").is_some() {
+                return Err(conflict(format!("pod {name} is being deleted, cannot be assigned to a host")));
+            }
+            if !is("/spec/nodeName").is_empty() {
+                return Err(conflict(format!("pod {name} is already assigned to node \"{}\"", is("/spec/nodeName"))));
+            }
+            let gates = pod.pointer("/spec/schedulingGates").and_then(Value::as_array);
+            if gates.is_some_and(|gates| !gates.is_empty()) {
+                return Err(conflict(format!("pod {name} has non-empty .spec.schedulingGates")));
+            }
+            if let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) {
+                spec.insert("nodeName".to_owned(), json!(node));
+            }
+            if let Some(added) = binding.pointer("/metadata/annotations").and_then(Value::as_object)
+                && !added.is_empty()
+                && let Some(meta) = pod.get_mut("metadata").and_then(Value::as_object_mut)
+                && let Some(annotations) = meta.entry("annotations").or_insert_with(|| json!({})).as_object_mut()
+            {
+                annotations.extend(added.clone());
+            }
+            set_condition(
+                pod,
+                json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now}),
+            );
+            Ok(())
+        })
+        .await?;
+        Ok(())
+    }
+}

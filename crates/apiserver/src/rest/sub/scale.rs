@@ -1,0 +1,118 @@
+//! `scale`: the number of replicas of any workload, as one small kind.
+
+use serde_json::{Map, Value, json};
+
+use super::super::decode::expect_kind;
+use super::super::update::{Change, check_name};
+use super::super::{Target, WriteOptions, strategy};
+use crate::admission::Operation;
+use crate::field;
+use crate::registry::Resource;
+use crate::selector::Labels;
+use crate::server::ApiServer;
+use crate::status::{GroupKind, Status};
+
+const SCALE: GroupKind<'static> = GroupKind::new("autoscaling", "Scale");
+
+/// The `Scale` of an object.
+pub(super) fn of(resource: &Resource, object: &Value) -> Result<Value, Status> {
+    let Some(paths) = &resource.scale else { return Err(Status::resource_not_found()) };
+    let number = |path: &str| at(object, path).and_then(Value::as_i64).unwrap_or(0);
+    let mut metadata = Map::new();
+    for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if let Some(value) = object.get("metadata").and_then(|m| m.get(key)) {
+            metadata.insert(key.to_owned(), value.clone());
+        }
+    }
+    let mut spec = Map::new();
+    let replicas = number(&paths.spec_replicas);
+    if replicas != 0 {
+        spec.insert("replicas".to_owned(), json!(replicas));
+    }
+    let mut status = json!({"replicas": number(&paths.status_replicas)});
+    let selector = paths.selector.as_ref().and_then(|path| match at(object, path)? {
+        Value::String(text) => Some(text.clone()),
+        selector => Labels::from_object(Some(selector)).ok().map(|labels| labels.to_string()),
+    });
+    if let (Some(selector), Some(map)) = (selector.filter(|text| !text.is_empty()), status.as_object_mut()) {
+        map.insert("selector".to_owned(), Value::String(selector));
+    }
+    Ok(json!({
+        "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": status,
+    }))
+}
+
+impl ApiServer {
+    pub(super) async fn change_scale(
+        &self,
+        target: &Target,
+        change: &Change<'_>,
+        options: &WriteOptions,
+    ) -> Result<Value, Status> {
+        let resource = &target.resource;
+        let Some(paths) = &resource.scale else { return Err(Status::resource_not_found()) };
+        let record = self.get(target)?;
+        let old = of(resource, &self.read(resource, &record).await?)?;
+        let mut scale = match change {
+            Change::Put(object) => (*object).clone(),
+            Change::Patch(patch) => patch.apply(old.clone(), SCALE)?,
+        };
+        expect_kind(&mut scale, "autoscaling/v1", "Scale", false)?;
+        check_name(target, &scale)?;
+        self.admit_sub(target, Operation::Update, &mut scale, Some(&old), options).await?;
+        let replicas = scale.pointer("/spec/replicas").cloned().unwrap_or(json!(0));
+        let Some(number) = replicas.as_i64() else {
+            return Err(Status::bad_request(
+                "Scale in version \"v1\" cannot be handled as a Scale: json: cannot unmarshal into Go struct field \
+                 ScaleSpec.spec.replicas of type int32",
+            ));
+        };
+        if number < 0 {
+            let error = field::Error::invalid("spec.replicas", number, "must be greater than or equal to 0");
+            return Err(Status::invalid(SCALE, &target.name, vec![error]));
+        }
+        let text = |key: &str| {
+            scale.pointer(&format!("/metadata/{key}")).and_then(Value::as_str).unwrap_or_default()
+        };
+        let (version, uid) = (text("resourceVersion"), text("uid"));
+        let pinned = matches!(change, Change::Put(_))
+            || old.pointer("/metadata/resourceVersion") != scale.pointer("/metadata/resourceVersion");
+        let written = self
+            .rewrite(target, options.dry_run, |object| {
+                let is = |key: &str| {
+                    object.pointer(&format!("/metadata/{key}")).and_then(Value::as_str).unwrap_or_default()
+                };
+                if (pinned && !version.is_empty() && version != is("resourceVersion"))
+                    || (!uid.is_empty() && uid != is("uid"))
+                {
+                    return Err(Status::modified(resource.group_resource(), &target.name));
+                }
+                let old = object.clone();
+                set(object, &paths.spec_replicas, json!(number));
+                strategy::prepare_update(resource, None, object, &old);
+                Ok(())
+            })
+            .await?;
+        of(resource, &self.read(resource, &written).await?)
+    }
+}
+
+fn parts(path: &str) -> impl Iterator<Item = &str> {
+    path.split('.').filter(|part| !part.is_empty())
+}
+
+fn at<'v>(object: &'v Value, path: &str) -> Option<&'v Value> {
+    parts(path).try_fold(object, |value, part| value.get(part))
+}
+
+fn set(object: &mut Value, path: &str, value: Value) {
+    let mut here = object;
+    for part in parts(path) {
+        if !here.is_object() {
+            *here = json!({});
+        }
+        let Some(map) = here.as_object_mut() else { return };
+        here = map.entry(part).or_insert(Value::Null);
+    }
+    *here = value;
+}

@@ -1,0 +1,277 @@
+//! Changing objects: PUT and PATCH are the same pass with another way to make the new object.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::create::drop_empty;
+use super::decode::{decode, metadata, settle_namespace, settle_shape};
+use super::{FieldValidation, Target, WriteOptions, Written, meta, plugins, strategy};
+use crate::admission::{Attributes, Operation};
+use crate::field;
+use crate::patch::Patch;
+use crate::registry::Resource;
+use crate::server::ApiServer;
+use crate::status::Status;
+use crate::store::{Record, Refused};
+
+/// How often a patch is tried on the newest object before the conflict is the client's.
+const PATCH_TRIES: usize = 5;
+
+/// How the new object is made of the old one.
+pub(super) enum Change<'a> {
+    /// The client sent all of it.
+    Put(&'a Value),
+    /// The client sent a difference.
+    Patch(&'a Patch),
+}
+
+impl ApiServer {
+    /// Replaces an object (or what its subresource may write). Some kinds are created when absent.
+    pub async fn update(
+        &self,
+        target: &Target,
+        object: Value,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
+        check_name(target, &object)?;
+        let mut object = object;
+        settle_namespace(&mut object, target)?;
+        let absent = self.store().get(&target.resource.table, &target.namespace, &target.name).is_none();
+        if absent && target.resource.create_on_update && target.subresource.is_none() {
+            if let Some(meta) = metadata(&mut object) {
+                meta.insert("name".to_owned(), Value::String(target.name.clone()));
+            }
+            let record = self.create(target, object, options).await?;
+            return Ok(Written { record, created: true });
+        }
+        let record = self.change(target, &Change::Put(&object), options).await?;
+        Ok(Written { record, created: false })
+    }
+
+    /// Applies a patch to an object (or to what its subresource may write).
+    pub async fn patch(
+        &self,
+        target: &Target,
+        patch: &Patch,
+        options: &WriteOptions,
+    ) -> Result<Arc<Record>, Status> {
+        self.change(target, &Change::Patch(patch), options).await
+    }
+
+    async fn change(
+        &self,
+        target: &Target,
+        change: &Change<'_>,
+        options: &WriteOptions,
+    ) -> Result<Arc<Record>, Status> {
+        let resource = &target.resource;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let record = self.get(target)?;
+            let old = self.read(resource, &record).await?;
+            let mut object = match change {
+                Change::Put(object) => (*object).clone(),
+                Change::Patch(patch) => {
+                    let mut patched = patch.apply(old.clone(), resource.group_kind())?;
+                    decode(&mut patched, resource)?;
+                    check_name(target, &patched)?;
+                    settle_namespace(&mut patched, target)?;
+                    patched
+                }
+            };
+            // A client that names a version means that version and no other.
+            let pinned = check_version(resource, target, &object, &old, matches!(change, Change::Put(_)))?;
+            let unknown = settle_shape(resource, &mut object)?;
+            report_unknown(options, &unknown)?;
+
+            let kind = if matches!(change, Change::Put(_)) { "UpdateOptions" } else { "PatchOptions" };
+            let request = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
+            let attributes = Attributes {
+                server: self,
+                operation: Operation::Update,
+                resource,
+                subresource: target.subresource.as_deref(),
+                namespace: &target.namespace,
+                name: &target.name,
+                user: &options.user,
+                dry_run: options.dry_run,
+                options: &request,
+                old: Some(&old),
+                warnings: &options.warnings,
+            };
+            plugins::mutate(self, target, Operation::Update, &mut object)?;
+            let hooks = self.admission();
+            for hook in &hooks {
+                hook.mutate(&attributes, &mut object).await?;
+            }
+            if !hooks.is_empty() {
+                settle_shape(resource, &mut object)?;
+            }
+            self.finish(&mut object, &old, target)?;
+            for hook in &hooks {
+                hook.validate(&attributes, Some(&object)).await?;
+            }
+            match self.commit(target, &record, object, &old, options.dry_run).await {
+                Ok(record) => return Ok(record),
+                Err(Refused::Moved) if !pinned && tries < PATCH_TRIES => {}
+                Err(Refused::Moved) => return Err(Status::modified(resource.group_resource(), &target.name)),
+                Err(Refused::Malformed(why)) => return Err(Status::bad_request(why)),
+                Err(Refused::Absent | Refused::Exists) => return Err(target.not_found()),
+            }
+        }
+    }
+
+    /// Prepares and validates a changed object.
+    fn finish(&self, object: &mut Value, old: &Value, target: &Target) -> Result<(), Status> {
+        let resource = &target.resource;
+        let subresource = target.subresource.as_deref();
+        strategy::prepare_update(resource, subresource, object, old);
+        if let Some(meta) = metadata(object) {
+            for key in ["labels", "annotations", "finalizers", "ownerReferences", "generateName"] {
+                drop_empty(meta, key);
+            }
+        }
+        let mut errors = meta::validate_update(resource, object, old);
+        errors.extend(resource.rules.validate_update(resource, object, old, subresource));
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(Status::invalid(resource.group_kind(), &target.name, errors))
+        }
+    }
+
+    /// Stores a changed object; or nothing, if nothing changed; or removes it, if this was the last thing its
+    /// deletion waited for.
+    pub(super) async fn commit(
+        &self,
+        target: &Target,
+        record: &Arc<Record>,
+        mut object: Value,
+        old: &Value,
+        dry_run: bool,
+    ) -> Result<Arc<Record>, Refused> {
+        let resource = &target.resource;
+        strategy::carry_meta(&mut object, old, "resourceVersion");
+        if object == *old {
+            return Ok(record.clone());
+        }
+        let ends = deletion_ends(resource, &object, old);
+        let draft =
+            self.draft(resource, object).await.map_err(|_| Refused::Malformed("conversion failed"))?;
+        if dry_run {
+            return Record::encode(draft, None).map(Arc::new).map_err(Refused::Malformed);
+        }
+        if ends {
+            let last = Record::encode(draft, None).map_err(Refused::Malformed)?;
+            self.store().remove(&resource.table, &target.namespace, &target.name, record.rv)?;
+            return Ok(Arc::new(last));
+        }
+        self.store().replace(&resource.table, draft, record.rv)
+    }
+}
+
+/// Whether the change removes the last finalizer of an object whose grace period is over.
+fn deletion_ends(resource: &Resource, object: &Value, old: &Value) -> bool {
+    let list =
+        |path: &str| object.pointer(path).and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+    let deleting = old.pointer("/metadata/deletionTimestamp").is_some_and(|at| !at.is_null());
+    let grace = old.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
+    let namespace = resource.group.is_empty() && resource.plural == "namespaces";
+    deleting
+        && !list("/metadata/finalizers")
+        && grace.unwrap_or(0) == 0
+        && !(namespace && list("/spec/finalizers"))
+}
+
+/// The name in the object and the name in the path must agree.
+pub(super) fn check_name(target: &Target, object: &Value) -> Result<(), Status> {
+    match object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default() {
+        "" => Err(Status::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            target.name
+        ))),
+        name if name == target.name => Ok(()),
+        name => Err(Status::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            target.name
+        ))),
+    }
+}
+
+/// Optimistic locking. Returns whether the client named a version.
+fn check_version(
+    resource: &Resource,
+    target: &Target,
+    object: &Value,
+    old: &Value,
+    put: bool,
+) -> Result<bool, Status> {
+    let text = |value: &Value, path: &str| {
+        value.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let (given, current) =
+        (text(object, "/metadata/resourceVersion"), text(old, "/metadata/resourceVersion"));
+    let (uid, old_uid) = (text(object, "/metadata/uid"), text(old, "/metadata/uid"));
+    if put && !uid.is_empty() && uid != old_uid {
+        let key = if target.namespace.is_empty() {
+            format!("/registry/{}/{}", resource.plural, target.name)
+        } else {
+            format!("/registry/{}/{}/{}", resource.plural, target.namespace, target.name)
+        };
+        return Err(Status::conflict(
+            resource.group_resource(),
+            &target.name,
+            format!(
+                "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: \
+                 Precondition failed: UID in precondition: {uid}, UID in object meta: {old_uid}"
+            ),
+        ));
+    }
+    if given.is_empty() || given == "0" {
+        if !resource.unconditional_update {
+            return Err(unversioned(resource, &target.name));
+        }
+        return Ok(false);
+    }
+    if given != current {
+        if given.parse::<u64>().is_err() {
+            let why = format!("strconv.ParseUint: parsing {}: invalid syntax", field::quote(&given));
+            let error = field::Error::invalid("metadata.resourceVersion", given, why);
+            return Err(Status::invalid(resource.group_kind(), &target.name, vec![error]));
+        }
+        return Err(Status::modified(resource.group_resource(), &target.name));
+    }
+    // A patch carries the current version along without meaning it.
+    Ok(put)
+}
+
+/// The refusal of an update that must name a version. The real server prints the number in Go's syntax.
+fn unversioned(resource: &Resource, name: &str) -> Status {
+    let error = field::Error::invalid("metadata.resourceVersion", 0, "must be specified for an update");
+    let mut status = Status::invalid(resource.group_kind(), name, vec![error]);
+    let go = |text: &str| text.replace("Invalid value: 0:", "Invalid value: 0x0:");
+    status.message = go(&status.message);
+    for cause in status.details.iter_mut().flat_map(|details| &mut details.causes) {
+        cause.message = go(&cause.message);
+    }
+    status
+}
+
+/// Unknown fields: silence, warnings, or a refusal.
+pub(super) fn report_unknown(options: &WriteOptions, paths: &[String]) -> Result<(), Status> {
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let texts: Vec<String> =
+        paths.iter().map(|path| format!("unknown field {}", field::quote(path))).collect();
+    match options.field_validation {
+        FieldValidation::Ignore => {}
+        FieldValidation::Warn => texts.into_iter().for_each(|text| options.warnings.add(text)),
+        FieldValidation::Strict => {
+            return Err(Status::bad_request(format!("strict decoding error: {}", texts.join(", "))));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,258 @@
+//! Watches: what happened, as it happens.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::stream::{self, BoxStream, StreamExt as _};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::list::{Selection, version_number};
+use super::output::{Include, Shape};
+use super::{ListOptions, Query, Target};
+use crate::field;
+use crate::registry::Resource;
+use crate::server::ApiServer;
+use crate::status::{GroupKind, Status};
+use crate::store::{Cursor, Event, EventKind, Record};
+
+/// How often a silent watch says how far it is.
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// How long a watch without `timeoutSeconds` lasts.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(45 * 60);
+/// The mark on the bookmark that ends the initial events.
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+/// What a watch asks for.
+#[derive(Clone, Debug, Default)]
+pub struct WatchOptions {
+    /// Which objects.
+    pub selection: Selection,
+    /// After which version. `None` begins with the current objects as `ADDED` events.
+    pub from: Option<u64>,
+    /// Whether bookmarks are wanted.
+    pub bookmarks: bool,
+    /// Whether the initial events end with a marked bookmark.
+    pub initial_events_end: bool,
+    /// When the watch ends by itself.
+    pub timeout: Option<Duration>,
+}
+
+impl WatchOptions {
+    pub(crate) fn from_query(resource: &Resource, query: &Query) -> Result<Self, Status> {
+        let selection = Selection::from_query(resource, query)?;
+        let bookmarks = query.flag("allowWatchBookmarks");
+        let initial = query.has("sendInitialEvents").then(|| query.flag("sendInitialEvents"));
+        let matching = query.text("resourceVersionMatch");
+        let path = "resourceVersionMatch";
+        let mut errors = Vec::new();
+        match initial {
+            None if !matching.is_empty() => {
+                let detail =
+                    "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+                errors.push(field::Error::forbidden(path, detail));
+            }
+            Some(_) if matching != "NotOlderThan" => {
+                let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+                errors.push(field::Error::forbidden(path, detail));
+            }
+            _ => {}
+        }
+        if !errors.is_empty() {
+            return Err(Status::invalid(GroupKind::new("meta.k8s.io", "ListOptions"), "", errors));
+        }
+        let version = version_number(query.text("resourceVersion"))?.filter(|version| *version > 0);
+        let from = if initial == Some(true) { None } else { version };
+        let timeout = query.number("timeoutSeconds")?.and_then(|seconds| u64::try_from(seconds).ok());
+        Ok(Self {
+            selection,
+            from,
+            bookmarks,
+            initial_events_end: initial == Some(true) && bookmarks,
+            timeout: timeout.filter(|seconds| *seconds > 0).map(Duration::from_secs),
+        })
+    }
+}
+
+/// One thing a watcher is told.
+#[derive(Clone, Debug)]
+pub enum Told {
+    /// An object came, changed or went, as seen through the selection.
+    Event(EventKind, Arc<Record>),
+    /// Everything up to this version was told. The flag marks the end of the initial events.
+    Bookmark(u64, bool),
+    /// The watch cannot go on.
+    Error(Box<Status>),
+}
+
+/// A running watch.
+pub struct Watch {
+    cursor: Cursor,
+    namespace: String,
+    selection: Selection,
+    bookmarks: bool,
+    deadline: Instant,
+    next_bookmark: Instant,
+    bookmark_every: Duration,
+    initial: Vec<Told>,
+    ended: bool,
+}
+
+impl Watch {
+    /// What happened next; `None` when the watch has ended. May be dropped and called again.
+    pub async fn next(&mut self) -> Option<Vec<Told>> {
+        if self.ended {
+            return None;
+        }
+        if !self.initial.is_empty() {
+            return Some(std::mem::take(&mut self.initial));
+        }
+        loop {
+            match self.cursor.take() {
+                Err(old) => {
+                    self.ended = true;
+                    let status = Status::too_old_resource_version(self.cursor.informed(), old.oldest);
+                    return Some(vec![Told::Error(Box::new(status))]);
+                }
+                Ok(events) if !events.is_empty() => {
+                    let told: Vec<Told> = events.iter().filter_map(|event| self.see(event)).collect();
+                    if !told.is_empty() {
+                        return Some(told);
+                    }
+                    continue;
+                }
+                Ok(_) => {}
+            }
+            let now = Instant::now();
+            if now >= self.deadline {
+                self.ended = true;
+                return None;
+            }
+            if self.bookmarks && now >= self.next_bookmark {
+                self.next_bookmark = now + self.bookmark_every;
+                return Some(vec![Told::Bookmark(self.cursor.informed(), false)]);
+            }
+            let until = if self.bookmarks { self.deadline.min(self.next_bookmark) } else { self.deadline };
+            // Waking up late or early only means to look again.
+            let _ = tokio::time::timeout_at(until, self.cursor.wait()).await;
+        }
+    }
+
+    /// An event through the eyes of the selection: what stops matching goes, what begins to match comes.
+    fn see(&self, event: &Event) -> Option<Told> {
+        let inside = |record: &Record| {
+            (self.namespace.is_empty() || *self.namespace == *record.namespace)
+                && self.selection.matches(record)
+        };
+        let before = event.old.as_deref().is_some_and(inside);
+        let after = event.kind != EventKind::Deleted && inside(&event.new);
+        match (before, after) {
+            (false, false) => None,
+            (false, true) => Some(Told::Event(EventKind::Added, event.new.clone())),
+            (true, true) => Some(Told::Event(EventKind::Modified, event.new.clone())),
+            (true, false) if event.kind == EventKind::Deleted => {
+                Some(Told::Event(EventKind::Deleted, event.new.clone()))
+            }
+            // The object still exists; who watches it by this selection sees its last matching state go.
+            (true, false) => {
+                let last = event.old.as_ref()?.at_version(event.rv());
+                Some(Told::Event(EventKind::Deleted, Arc::new(last)))
+            }
+        }
+    }
+}
+
+impl ApiServer {
+    /// Begins to watch a collection.
+    pub fn watch(&self, target: &Target, options: WatchOptions) -> Result<Watch, Status> {
+        let mut initial = Vec::new();
+        let from = match options.from {
+            Some(version) => version,
+            None => {
+                let list = ListOptions { selection: options.selection.clone(), ..ListOptions::default() };
+                let page = self.list(target, &list)?;
+                initial.extend(page.records.into_iter().map(|record| Told::Event(EventKind::Added, record)));
+                if options.initial_events_end {
+                    initial.push(Told::Bookmark(page.version, true));
+                }
+                page.version
+            }
+        };
+        let now = Instant::now();
+        let timeout = self.clock().real(options.timeout.unwrap_or(DEFAULT_TIMEOUT));
+        let bookmark_every = self.clock().real(BOOKMARK_EVERY);
+        Ok(Watch {
+            cursor: self.store().watch(&target.resource.table, from),
+            namespace: target.namespace.clone(),
+            selection: options.selection,
+            bookmarks: options.bookmarks,
+            deadline: now + timeout,
+            next_bookmark: now + bookmark_every,
+            bookmark_every,
+            initial,
+            ended: false,
+        })
+    }
+
+    /// A watch as a stream of JSON lines.
+    pub(crate) fn watch_bytes(
+        &self,
+        resource: Arc<Resource>,
+        watch: Watch,
+        shape: Shape,
+    ) -> BoxStream<'static, Bytes> {
+        let server = self.clone();
+        stream::unfold((server, resource, watch), move |(server, resource, mut watch)| async move {
+            let told = watch.next().await?;
+            let mut out = Vec::new();
+            for told in told {
+                server.write_event(&resource, &told, shape, &mut out).await;
+            }
+            Some((Bytes::from(out), (server, resource, watch)))
+        })
+        .boxed()
+    }
+
+    async fn write_event(&self, resource: &Resource, told: &Told, shape: Shape, out: &mut Vec<u8>) {
+        let (kind, object): (&str, Bytes) = match told {
+            Told::Event(kind, record) => match self.object_bytes(resource, record, shape).await {
+                Ok(bytes) => (kind.as_str(), bytes),
+                Err(status) => ("ERROR", status.to_json().into()),
+            },
+            Told::Bookmark(version, end) => ("BOOKMARK", bookmark(resource, *version, *end, shape)),
+            Told::Error(status) => ("ERROR", status.to_json().into()),
+        };
+        out.reserve(object.len() + 40);
+        out.extend_from_slice(b"{\"type\":\"");
+        out.extend_from_slice(kind.as_bytes());
+        out.extend_from_slice(b"\",\"object\":");
+        out.extend_from_slice(&object);
+        out.extend_from_slice(b"}\n");
+    }
+}
+
+fn bookmark(resource: &Resource, version: u64, end: bool, shape: Shape) -> Bytes {
+    let mut metadata = json!({"resourceVersion": version.to_string(), "creationTimestamp": null});
+    if let Some(map) = metadata.as_object_mut()
+        && end
+    {
+        map.insert("annotations".to_owned(), json!({INITIAL_EVENTS_END: "true"}));
+    }
+    let object = |kind: &str, api_version: String| json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
+    let value: Value = match shape {
+        Shape::Object => object(&resource.kind, resource.api_version()),
+        Shape::Metadata(v) => object("PartialObjectMetadata", format!("meta.k8s.io/{v}")),
+        Shape::Table(v, include) => {
+            let row = match include {
+                Include::None => Vec::new(),
+                _ => vec![json!({"cells": [], "object": object(&resource.kind, resource.api_version())})],
+            };
+            json!({
+                "kind": "Table", "apiVersion": format!("meta.k8s.io/{v}"),
+                "metadata": {"resourceVersion": version.to_string()}, "columnDefinitions": [], "rows": row,
+            })
+        }
+    };
+    value.to_string().into()
+}

@@ -1,0 +1,168 @@
+//! The server as a value: its store, its resources, its clock and its hooks.
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+
+use crate::admission::Admission;
+use crate::client::Local;
+use crate::clock::Clock;
+use crate::random::Random;
+use crate::registry::Registry;
+use crate::status::Status;
+use crate::store::{Limits, Record, Store};
+
+/// An embedded API server. Clones are handles to the same server.
+///
+/// It is a [`tower::Service`] of HTTP requests; see the crate's documentation.
+#[derive(Clone)]
+pub struct ApiServer {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Arc<Store>,
+    registry: Registry,
+    clock: Clock,
+    random: Mutex<Random>,
+    admission: RwLock<Vec<Arc<dyn Admission>>>,
+    logs: RwLock<Option<Arc<dyn LogSource>>>,
+}
+
+impl std::fmt::Debug for ApiServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ApiServer").field("version", &self.store().version()).finish_non_exhaustive()
+    }
+}
+
+/// What a reader of a pod's log asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogRequest {
+    /// The container; empty when the pod has only one.
+    pub container: String,
+    /// Whether to go on as lines come.
+    pub follow: bool,
+    /// The log of the container's last life.
+    pub previous: bool,
+    /// Whether each line begins with its time.
+    pub timestamps: bool,
+    /// Only the last lines.
+    pub tail_lines: Option<u64>,
+    /// Only lines of the last seconds.
+    pub since_seconds: Option<u64>,
+    /// Only lines since this time.
+    pub since_time: Option<String>,
+    /// At most so many bytes.
+    pub limit_bytes: Option<u64>,
+}
+
+/// Where pods' logs come from: the simulated nodes.
+pub trait LogSource: Send + Sync {
+    /// The log as text.
+    fn log<'a>(
+        &'a self,
+        pod: &'a Record,
+        request: &'a LogRequest,
+    ) -> BoxFuture<'a, Result<BoxStream<'static, Bytes>, Status>>;
+}
+
+/// How to build an [`ApiServer`].
+#[derive(Debug, Default)]
+pub struct Builder {
+    clock: Option<Clock>,
+    seed: u64,
+    limits: Limits,
+}
+
+impl Builder {
+    /// The clock for timestamps. Default: 2026-01-01T00:00:00Z, moving with tokio's time.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// The seed of uids and generated names.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// How much history watches and lists of older versions can use.
+    #[must_use]
+    pub fn history(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// A server with the objects that every cluster has.
+    pub fn build(self) -> ApiServer {
+        let server = ApiServer {
+            inner: Arc::new(Inner {
+                store: Arc::new(Store::new(self.limits)),
+                registry: Registry::built_in(),
+                clock: self.clock.unwrap_or_default(),
+                random: Mutex::new(Random::seeded(self.seed)),
+                admission: RwLock::default(),
+                logs: RwLock::default(),
+            }),
+        };
+        crate::bootstrap::fill(&server);
+        server
+    }
+}
+
+impl ApiServer {
+    /// Starts to build a server.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// The objects. Reads may go here directly; writes should go through [`Self::local`] or HTTP.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.inner.store
+    }
+
+    /// The served resources.
+    pub fn registry(&self) -> &Registry {
+        &self.inner.registry
+    }
+
+    /// The clock behind all timestamps.
+    pub fn clock(&self) -> &Clock {
+        &self.inner.clock
+    }
+
+    /// A client inside the process: the same verbs without HTTP and encoding.
+    pub fn local(&self) -> Local {
+        Local::new(self.clone())
+    }
+
+    /// Adds a hook behind those already there.
+    pub fn add_admission(&self, hook: Arc<dyn Admission>) {
+        self.inner.admission.write().unwrap_or_else(PoisonError::into_inner).push(hook);
+    }
+
+    /// The hooks, in order.
+    pub(crate) fn admission(&self) -> Vec<Arc<dyn Admission>> {
+        self.inner.admission.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sets where `pods/log` reads.
+    pub fn set_log_source(&self, logs: Arc<dyn LogSource>) {
+        *self.inner.logs.write().unwrap_or_else(PoisonError::into_inner) = Some(logs);
+    }
+
+    /// Where `pods/log` reads.
+    pub(crate) fn log_source(&self) -> Option<Arc<dyn LogSource>> {
+        self.inner.logs.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Uses the server's random generator.
+    pub(crate) fn random<T>(&self, draw: impl FnOnce(&mut Random) -> T) -> T {
+        draw(&mut self.inner.random.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,79 @@
+//! The server as a tower service: HTTP in, HTTP out, no sockets.
+
+mod accept;
+mod dispatch;
+mod path;
+mod response;
+
+use std::convert::Infallible;
+use std::task::{Context, Poll};
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use http_body::Body;
+use http_body_util::BodyExt as _;
+
+use crate::body::ApiBody;
+use crate::server::ApiServer;
+use crate::status::Status;
+
+/// The biggest body the server reads, as the real one.
+const MAX_BODY: usize = 3 << 20;
+
+impl<B> tower::Service<Request<B>> for ApiServer
+where
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: std::fmt::Display + Send,
+{
+    type Response = Response<ApiBody>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let server = self.clone();
+        Box::pin(async move {
+            let (head, body) = request.into_parts();
+            let answer = match collect(body).await {
+                Ok(body) => server.dispatch(&head, body).await,
+                Err(status) => Err(status),
+            };
+            Ok(answer.unwrap_or_else(|status| response::status(&status)))
+        })
+    }
+}
+
+async fn collect<B>(body: B) -> Result<Bytes, Status>
+where
+    B: Body + Send,
+    B::Data: Send,
+    B::Error: std::fmt::Display,
+{
+    let mut body = std::pin::pin!(body);
+    let mut whole = BytesMut::new();
+    let mut first: Option<Bytes> = None;
+    while let Some(frame) = body.frame().await {
+        let frame =
+            frame.map_err(|error| Status::bad_request(format!("unable to read the body: {error}")))?;
+        let Ok(mut data) = frame.into_data() else { continue };
+        if whole.len() + first.as_ref().map_or(0, Bytes::len) + data.remaining() > MAX_BODY {
+            return Err(Status::too_large(format_args!("limit is {MAX_BODY}")));
+        }
+        let piece = data.copy_to_bytes(data.remaining());
+        match first.take() {
+            // Most bodies come in one piece, which needs no copy.
+            None if whole.is_empty() => first = Some(piece),
+            None => whole.extend_from_slice(&piece),
+            Some(before) => {
+                whole.extend_from_slice(&before);
+                whole.extend_from_slice(&piece);
+            }
+        }
+    }
+    Ok(first.unwrap_or_else(|| whole.freeze()))
+}

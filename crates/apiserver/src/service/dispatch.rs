@@ -1,0 +1,357 @@
+//! From a request to a verb and back.
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH};
+use http::request::Parts;
+use http::{Method, Response, StatusCode};
+
+use super::accept::{self, Answered, Encoding, negotiate};
+use super::path::{ObjectPath, Route, route};
+use super::response;
+use crate::admission::User;
+use crate::body::ApiBody;
+use crate::discovery;
+use crate::patch::{Accepts, Patch};
+use crate::registry::Resource;
+use crate::rest::{
+    Answer, DeleteOptions, Deleted, Include, ListOptions, Query, Selection, Shape, Target, WatchOptions,
+    WriteOptions, decode, parse,
+};
+use crate::server::ApiServer;
+use crate::status::Status;
+
+/// Subresources of the real server that need a connection into a pod or to a node.
+const CONNECTIONS: [&str; 5] = ["exec", "attach", "portforward", "proxy", "token"];
+
+/// A request with its parts looked up once.
+struct Call<'r> {
+    server: &'r ApiServer,
+    head: &'r Parts,
+    body: Bytes,
+    query: Query,
+    target: Target,
+}
+
+impl ApiServer {
+    pub(super) async fn dispatch(&self, head: &Parts, body: Bytes) -> Result<Response<ApiBody>, Status> {
+        match route(head.uri.path()) {
+            Route::Object(path) => self.object(head, body, path).await,
+            _ if !matches!(head.method, Method::GET | Method::HEAD) => Err(Status::http_method_not_allowed()),
+            Route::Version => Ok(response::json(StatusCode::OK, discovery::version().to_string())),
+            Route::Health(_) => {
+                Ok(response::typed(StatusCode::OK, "text/plain; charset=utf-8", ApiBody::full("ok")))
+            }
+            Route::CoreVersions | Route::Groups => Ok(self.groups(head)),
+            Route::Group(group) => {
+                discovery::group(self.registry(), &group).map(|group| plain(&group)).ok_or_else(unknown_path)
+            }
+            Route::Resources(group, version) => discovery::resources(self.registry(), &group, &version)
+                .map(|list| plain(&list))
+                .ok_or_else(unknown_path),
+            Route::OpenApi(_) | Route::Unknown => Err(unknown_path()),
+        }
+    }
+
+    /// `/api` and `/apis`, in the form that the client accepts.
+    fn groups(&self, head: &Parts) -> Response<ApiBody> {
+        let core = matches!(route(head.uri.path()), Route::CoreVersions);
+        let Some(version) = accept::aggregated(&head.headers) else {
+            return plain(&if core {
+                discovery::core_versions()
+            } else {
+                discovery::groups(self.registry())
+            });
+        };
+        let list = discovery::aggregated(self.registry(), core, version).to_string();
+        let etag = format!("\"{}\"", discovery::hash(list.as_bytes()));
+        let known = head.headers.get(IF_NONE_MATCH).is_some_and(|value| value.as_bytes() == etag.as_bytes());
+        let content_type = match version {
+            "v2" => "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+            _ => "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",
+        };
+        let (code, body) = if known {
+            (StatusCode::NOT_MODIFIED, ApiBody::empty())
+        } else {
+            (StatusCode::OK, ApiBody::full(list))
+        };
+        let mut response = response::typed(code, content_type, body);
+        if let Ok(value) = HeaderValue::from_str(&etag) {
+            response.headers_mut().insert(ETAG, value);
+        }
+        response.headers_mut().insert(http::header::VARY, HeaderValue::from_static("Accept"));
+        response
+    }
+
+    async fn object(&self, head: &Parts, body: Bytes, path: ObjectPath) -> Result<Response<ApiBody>, Status> {
+        let resource =
+            self.registry().find(&path.group, &path.version, &path.plural).ok_or_else(unknown_path)?;
+        if CONNECTIONS.contains(&path.subresource.as_str()) {
+            return Err(Status::not_implemented(format_args!("{}/{}", path.plural, path.subresource)));
+        }
+        let misplaced = !path.namespace.is_empty() && !resource.namespaced;
+        let named_without_namespace =
+            path.namespace.is_empty() && resource.namespaced && !path.name.is_empty();
+        let unknown_sub = !path.subresource.is_empty() && resource.subresource(&path.subresource).is_none();
+        if misplaced || named_without_namespace || unknown_sub || !path.rest.is_empty() {
+            return Err(unknown_path());
+        }
+        let target = Target {
+            resource,
+            namespace: path.namespace,
+            name: path.name,
+            subresource: Some(path.subresource).filter(|sub| !sub.is_empty()),
+        };
+        let query = Query::parse(head.uri.query());
+        Call { server: self, head, body, query, target }.run().await
+    }
+}
+
+impl Call<'_> {
+    async fn run(&self) -> Result<Response<ApiBody>, Status> {
+        let verb = self.verb()?;
+        let resource = &self.target.resource;
+        let verbs: &[&str] = match &self.target.subresource {
+            Some(sub) => resource.subresource(sub).map(|sub| sub.verbs.as_slice()).unwrap_or_default(),
+            None => &resource.verbs,
+        };
+        if !verbs.contains(&verb) {
+            return Err(Status::http_method_not_allowed());
+        }
+        match verb {
+            "get" => self.get().await,
+            "list" => self.list().await,
+            "watch" => self.watch(),
+            "create" => self.create().await,
+            "update" => self.update().await,
+            "patch" => self.patch().await,
+            "delete" => self.delete().await,
+            _ => self.delete_collection().await,
+        }
+    }
+
+    fn verb(&self) -> Result<&'static str, Status> {
+        let collection = self.target.name.is_empty();
+        Ok(match self.head.method {
+            Method::GET | Method::HEAD if !collection => "get",
+            Method::GET if self.query.flag("watch") => "watch",
+            Method::GET | Method::HEAD => "list",
+            Method::POST if collection || self.target.subresource.is_some() => "create",
+            Method::PUT if !collection => "update",
+            Method::PATCH if !collection => "patch",
+            Method::DELETE if collection => "deletecollection",
+            Method::DELETE if self.target.subresource.is_none() => "delete",
+            _ => return Err(Status::http_method_not_allowed()),
+        })
+    }
+
+    fn include(&self) -> Result<Include, Status> {
+        match self.query.text("includeObject") {
+            "" | "Metadata" => Ok(Include::Metadata),
+            "None" => Ok(Include::None),
+            "Object" => Ok(Include::Object),
+            other => {
+                let known = ["None", "Metadata", "Object"].map(|name| format!("\"{name}\"")).join(", ");
+                Err(Status::bad_request(format!(
+                    "unrecognized includeObject value: \"{other}\" (known: {known})"
+                )))
+            }
+        }
+    }
+
+    fn negotiate(&self, answered: Answered) -> Result<(Encoding, Shape), Status> {
+        negotiate(&self.head.headers, answered, self.include()?)
+    }
+
+    async fn get(&self) -> Result<Response<ApiBody>, Status> {
+        if self.target.subresource.is_some() {
+            let answer = self.server.get_sub(&self.target, &self.query).await?;
+            return self.answer(StatusCode::OK, answer).await;
+        }
+        let record = self.server.get(&self.target)?;
+        self.answer(StatusCode::OK, Answer::Record(record)).await
+    }
+
+    async fn list(&self) -> Result<Response<ApiBody>, Status> {
+        let (encoding, shape) = self.negotiate(Answered::List)?;
+        let resource = &self.target.resource;
+        let options = ListOptions::from_query(resource, &self.query)?;
+        let page = self.server.list(&self.target, &options)?;
+        response::encoded(StatusCode::OK, self.server.list_bytes(resource, &page, shape).await?, encoding)
+    }
+
+    fn watch(&self) -> Result<Response<ApiBody>, Status> {
+        let (_, shape) = self.negotiate(Answered::One)?;
+        let resource = &self.target.resource;
+        let options = WatchOptions::from_query(resource, &self.query)?;
+        let watch = self.server.watch(&self.target, options)?;
+        let stream = self.server.watch_bytes(resource.clone(), watch, shape);
+        Ok(response::typed(StatusCode::OK, "application/json", ApiBody::stream(stream)))
+    }
+
+    async fn create(&self) -> Result<Response<ApiBody>, Status> {
+        let options = self.write_options("CreateOptions")?;
+        let resource = &self.target.resource;
+        let kind = self.kind_of_body();
+        let mut object = parse(self.content_type(), &self.body, &kind)?;
+        if self.target.subresource.is_some() {
+            let answer = self.server.post_sub(&self.target, object, &options).await?;
+            return self.answer(StatusCode::CREATED, answer).await;
+        }
+        decode(&mut object, resource)?;
+        if resource.group.is_empty() && resource.plural == "bindings" {
+            return self.bind(object, &options).await;
+        }
+        if resource.namespaced && self.target.namespace.is_empty() {
+            // A collection of all namespaces takes no new objects.
+            return Err(Status::http_method_not_allowed());
+        }
+        let record = self.server.create(&self.target, object, &options).await?;
+        self.written(StatusCode::CREATED, Answer::Record(record), &options).await
+    }
+
+    /// The old way to bind: a `Binding` posted to its own collection.
+    async fn bind(
+        &self,
+        object: serde_json::Value,
+        options: &WriteOptions,
+    ) -> Result<Response<ApiBody>, Status> {
+        let Some(pods) = self.server.registry().find("", "v1", "pods") else { return Err(unknown_path()) };
+        let name = object.pointer("/metadata/name").and_then(serde_json::Value::as_str).unwrap_or_default();
+        let target = Target::object(&pods, &self.target.namespace, name).sub("binding");
+        let answer = self.server.post_sub(&target, object.clone(), options).await?;
+        self.answer(StatusCode::CREATED, answer).await
+    }
+
+    async fn update(&self) -> Result<Response<ApiBody>, Status> {
+        let options = self.write_options("UpdateOptions")?;
+        let kind = self.kind_of_body();
+        let mut object = parse(self.content_type(), &self.body, &kind)?;
+        if self.target.subresource.as_deref() == Some("scale") {
+            let answer = self.server.put_sub(&self.target, object, &options).await?;
+            return self.written(StatusCode::OK, answer, &options).await;
+        }
+        decode(&mut object, &self.target.resource)?;
+        if self.target.subresource.is_some() {
+            let answer = self.server.put_sub(&self.target, object, &options).await?;
+            return self.written(StatusCode::OK, answer, &options).await;
+        }
+        let written = self.server.update(&self.target, object, &options).await?;
+        let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
+        self.written(code, Answer::Record(written.record), &options).await
+    }
+
+    async fn patch(&self) -> Result<Response<ApiBody>, Status> {
+        let options = self.write_options("PatchOptions")?;
+        let accepts = if self.target.resource.custom { Accepts::NoStrategic } else { Accepts::All };
+        let patch = Patch::parse(self.content_type(), &self.body, accepts)?;
+        let answer = match self.target.subresource {
+            Some(_) => self.server.patch_sub(&self.target, &patch, &options).await?,
+            None => Answer::Record(self.server.patch(&self.target, &patch, &options).await?),
+        };
+        self.written(StatusCode::OK, answer, &options).await
+    }
+
+    fn delete_options(&self) -> Result<DeleteOptions, Status> {
+        let body = match self.body.is_empty() {
+            true => None,
+            false => Some(parse(self.content_type(), &self.body, "DeleteOptions")?),
+        };
+        DeleteOptions::read(body.as_ref(), &self.query)
+    }
+
+    async fn delete(&self) -> Result<Response<ApiBody>, Status> {
+        let options = self.delete_options()?;
+        let write = WriteOptions { user: self.user(), ..WriteOptions::default() };
+        let resource = &self.target.resource;
+        let deleted = self.server.delete(&self.target, &options, &write).await?;
+        let (record, gone) = match deleted {
+            Deleted::Gone(record) => (record, true),
+            Deleted::Pending(record) => (record, false),
+        };
+        if gone && !resource.returns_deleted {
+            let status = Status::success(resource.group_resource(), &record.name, &record.uid);
+            let mut response = response::status(&status);
+            response::warn(&mut response, &write.warnings.take());
+            return Ok(response);
+        }
+        // The answer to a caller who asked for cascading deletion in the old way says that it goes on.
+        let accepted = !gone && options.orphan_dependents == Some(false);
+        let code = if accepted { StatusCode::ACCEPTED } else { StatusCode::OK };
+        self.written(code, Answer::Record(record), &write).await
+    }
+
+    async fn delete_collection(&self) -> Result<Response<ApiBody>, Status> {
+        let options = self.delete_options()?;
+        let resource = &self.target.resource;
+        if resource.namespaced && self.target.namespace.is_empty() {
+            return Err(Status::http_method_not_allowed());
+        }
+        let selection = Selection::from_query(resource, &self.query)?;
+        let write = WriteOptions { user: self.user(), ..WriteOptions::default() };
+        let records = self.server.delete_collection(&self.target, &selection, &options, &write).await?;
+        let version = self.server.store().version();
+        let page = crate::rest::Page { version, records, continuation: None, remaining: None };
+        let (encoding, shape) = self.negotiate(Answered::List)?;
+        let bytes = self.server.list_bytes(resource, &page, shape).await?;
+        let mut response = response::encoded(StatusCode::OK, bytes, encoding)?;
+        response::warn(&mut response, &write.warnings.take());
+        Ok(response)
+    }
+
+    fn kind_of_body(&self) -> String {
+        let resource: &Resource = &self.target.resource;
+        let sub = self.target.subresource.as_deref().and_then(|sub| resource.subresource(sub));
+        sub.map_or_else(|| resource.kind.to_string(), |sub| sub.kind.to_string())
+    }
+
+    fn content_type(&self) -> &str {
+        self.head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+
+    fn user(&self) -> User {
+        self.head.extensions.get::<User>().cloned().unwrap_or_default()
+    }
+
+    fn write_options(&self, kind: &'static str) -> Result<WriteOptions, Status> {
+        Ok(WriteOptions { user: self.user(), ..self.query.write_options(kind)? })
+    }
+
+    async fn written(
+        &self,
+        code: StatusCode,
+        answer: Answer,
+        options: &WriteOptions,
+    ) -> Result<Response<ApiBody>, Status> {
+        let mut response = self.answer(code, answer).await?;
+        response::warn(&mut response, &options.warnings.take());
+        Ok(response)
+    }
+
+    async fn answer(&self, code: StatusCode, answer: Answer) -> Result<Response<ApiBody>, Status> {
+        match answer {
+            Answer::Record(record) => {
+                let (encoding, shape) = self.negotiate(Answered::One)?;
+                let bytes = self.server.object_bytes(&self.target.resource, &record, shape).await?;
+                response::encoded(code, bytes, encoding)
+            }
+            Answer::Value(value) => {
+                let (encoding, _) = self.negotiate(Answered::Plain)?;
+                response::encoded(code, value.to_string().into(), encoding)
+            }
+            Answer::Success => {
+                let mut status = Status::failure(code.as_u16(), "", "");
+                status.status = "Success".into();
+                Ok(response::status(&status))
+            }
+            Answer::Text(stream) => Ok(response::typed(code, "text/plain", ApiBody::stream(stream))),
+        }
+    }
+}
+
+fn plain(value: &serde_json::Value) -> Response<ApiBody> {
+    response::json(StatusCode::OK, value.to_string())
+}
+
+fn unknown_path() -> Status {
+    Status::resource_not_found()
+}

@@ -1,0 +1,261 @@
+//! The objects, in memory, under one monotonic resource version.
+//!
+//! Every resource has a table: the current records, ordered by namespace and name, and a bounded history of
+//! events. A watcher reads the history by a cursor. The state at an older version is the current state with
+//! the newer events undone, so an exact list or a continue token needs no copies.
+//!
+//! Invariant: within a table, history versions rise strictly, and every version above `compacted` is there.
+
+mod cursor;
+mod record;
+mod table;
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+pub use cursor::Cursor;
+pub use record::{Field, Record};
+use table::Table;
+
+/// How much history each table keeps.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Most events of one table.
+    pub events: usize,
+    /// Most bytes of JSON that the events of one table hold.
+    pub bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { events: 32_768, bytes: 96 << 20 }
+    }
+}
+
+/// What happened to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// It was created.
+    Added,
+    /// It was changed.
+    Modified,
+    /// It was removed.
+    Deleted,
+}
+
+impl EventKind {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+        }
+    }
+}
+
+/// One change of one object.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// What happened.
+    pub kind: EventKind,
+    /// The object before.
+    pub old: Option<Arc<Record>>,
+    /// The object after; for a deletion its last state, under the version of the deletion.
+    pub new: Arc<Record>,
+}
+
+impl Event {
+    /// The version at which this happened.
+    pub fn rv(&self) -> u64 {
+        self.new.rv
+    }
+}
+
+/// An object about to be stored.
+#[derive(Debug)]
+pub struct Draft {
+    /// The whole object, in the version in which it is stored.
+    pub value: Value,
+    /// What field selectors may ask about, without `metadata.name` and `metadata.namespace`.
+    pub fields: Vec<Field>,
+}
+
+/// Why a write did not happen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// An object of that name is there already.
+    Exists,
+    /// No object of that name is there.
+    Absent,
+    /// The object is there in another version.
+    Moved,
+    /// The object cannot be stored at all; the text says why.
+    Malformed(&'static str),
+}
+
+/// The history no longer reaches back that far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooOld {
+    /// The oldest version that can still be asked for.
+    pub oldest: u64,
+}
+
+/// Where a scan looks, and at which version.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Scan<'a> {
+    /// Only this namespace.
+    pub namespace: Option<&'a str>,
+    /// Only what comes after this namespace and name.
+    pub after: Option<(&'a str, &'a str)>,
+    /// The state at this version, not the current one.
+    pub at: Option<u64>,
+}
+
+/// All objects. Shared by reference; every operation is atomic.
+#[derive(Debug)]
+pub struct Store {
+    limits: Limits,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    rv: u64,
+    tables: BTreeMap<Arc<str>, Table>,
+}
+
+impl State {
+    fn table(&mut self, name: &str) -> &mut Table {
+        if !self.tables.contains_key(name) {
+            self.tables.insert(name.into(), Table::new(self.rv));
+        }
+        self.tables.get_mut(name).expect("the table was inserted above")
+    }
+}
+
+impl Store {
+    /// An empty store.
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, state: Mutex::new(State { rv: 1, tables: BTreeMap::new() }) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The version of the last write.
+    pub fn version(&self) -> u64 {
+        self.lock().rv
+    }
+
+    /// One object.
+    pub fn get(&self, table: &str, namespace: &str, name: &str) -> Option<Arc<Record>> {
+        self.lock().tables.get(table)?.get(namespace, name).cloned()
+    }
+
+    /// Stores a new object.
+    pub fn create(&self, table: &str, draft: Draft) -> Result<Arc<Record>, Refused> {
+        let mut state = self.lock();
+        let rv = state.rv + 1;
+        let record = Arc::new(Record::encode(draft, Some(rv)).map_err(Refused::Malformed)?);
+        let table = state.table(table);
+        if table.get(&record.namespace, &record.name).is_some() {
+            return Err(Refused::Exists);
+        }
+        table.put(Event { kind: EventKind::Added, old: None, new: record.clone() }, self.limits);
+        state.rv = rv;
+        Ok(record)
+    }
+
+    /// Replaces an object, if it still has the version `expected`.
+    pub fn replace(&self, table: &str, draft: Draft, expected: u64) -> Result<Arc<Record>, Refused> {
+        let mut state = self.lock();
+        let rv = state.rv + 1;
+        let record = Arc::new(Record::encode(draft, Some(rv)).map_err(Refused::Malformed)?);
+        let table = state.table(table);
+        let old = table.get(&record.namespace, &record.name).ok_or(Refused::Absent)?.clone();
+        if old.rv != expected {
+            return Err(Refused::Moved);
+        }
+        table.put(Event { kind: EventKind::Modified, old: Some(old), new: record.clone() }, self.limits);
+        state.rv = rv;
+        Ok(record)
+    }
+
+    /// Removes an object, if it still has the version `expected`. Returns its last state under the version of
+    /// the removal.
+    pub fn remove(
+        &self,
+        table: &str,
+        namespace: &str,
+        name: &str,
+        expected: u64,
+    ) -> Result<Arc<Record>, Refused> {
+        let mut state = self.lock();
+        let rv = state.rv + 1;
+        let table = state.table(table);
+        let old = table.get(namespace, name).ok_or(Refused::Absent)?.clone();
+        if old.rv != expected {
+            return Err(Refused::Moved);
+        }
+        let last = Arc::new(old.at_version(rv));
+        table.put(Event { kind: EventKind::Deleted, old: Some(old), new: last.clone() }, self.limits);
+        state.rv = rv;
+        Ok(last)
+    }
+
+    /// Shows the records in order until `visit` breaks. Returns the version of what was seen.
+    pub fn scan(
+        &self,
+        table: &str,
+        scan: Scan<'_>,
+        visit: impl FnMut(&Arc<Record>) -> ControlFlow<()>,
+    ) -> Result<u64, TooOld> {
+        let mut state = self.lock();
+        let now = state.rv;
+        let at = scan.at.unwrap_or(now);
+        state.table(table).scan(scan, at, visit)?;
+        Ok(at)
+    }
+
+    /// All current records of a table (or of one namespace of it), and the version they were read at.
+    pub fn list(&self, table: &str, namespace: Option<&str>) -> (u64, Vec<Arc<Record>>) {
+        let mut records = Vec::new();
+        let seen = self.scan(table, Scan { namespace, ..Scan::default() }, |record| {
+            records.push(record.clone());
+            ControlFlow::Continue(())
+        });
+        (seen.unwrap_or_else(|old| old.oldest), records)
+    }
+
+    /// A reader of everything that happens to a table after version `from`.
+    pub fn watch(self: &Arc<Self>, table: &str, from: u64) -> Cursor {
+        let signal = self.lock().table(table).subscribe();
+        Cursor::new(self.clone(), table.into(), from, signal)
+    }
+
+    /// Forgets the history of all tables, as etcd's compaction does. Older watches and lists then answer `410`.
+    pub fn compact(&self) {
+        let mut state = self.lock();
+        let rv = state.rv;
+        for table in state.tables.values_mut() {
+            table.compact(rv);
+        }
+    }
+
+    /// The events after `after`, at most `most`, and the version up to which the reader is then informed.
+    fn events_after(&self, table: &str, after: u64, most: usize) -> Result<(u64, Vec<Arc<Event>>), TooOld> {
+        let mut state = self.lock();
+        let now = state.rv;
+        let events = state.table(table).events_after(after, most)?;
+        let informed = match events.last() {
+            Some(last) if events.len() == most => last.rv(),
+            _ => now.max(after),
+        };
+        Ok((informed, events))
+    }
+}
