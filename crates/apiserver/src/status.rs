@@ -8,7 +8,7 @@ use std::fmt::{self, Display};
 
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use crate::field;
 
@@ -63,6 +63,9 @@ fn qualified(f: &mut fmt::Formatter<'_>, name: &str, group: &str) -> fmt::Result
 /// The answer itself. It serialises in the real server's field order.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Status {
+    /// List metadata; empty but for expired continue tokens, which may carry a new one.
+    #[serde(default)]
+    pub metadata: Map<String, Value>,
     /// `Success` or `Failure`.
     #[serde(default)]
     pub status: Cow<'static, str>,
@@ -82,11 +85,11 @@ pub struct Status {
 
 impl Serialize for Status {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { status, message, reason, details, code } = self;
+        let Self { metadata, status, message, reason, details, code } = self;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("kind", "Status")?;
         map.serialize_entry("apiVersion", "v1")?;
-        map.serialize_entry("metadata", &Map::new())?;
+        map.serialize_entry("metadata", metadata)?;
         for (name, text) in [("status", status.as_ref()), ("message", message), ("reason", reason)] {
             if !text.is_empty() {
                 map.serialize_entry(name, text)?;
@@ -148,6 +151,7 @@ impl Status {
     /// A failure without details.
     pub fn failure(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
         Self {
+            metadata: Map::new(),
             status: Cow::Borrowed("Failure"),
             message: message.into(),
             reason: Cow::Borrowed(reason),

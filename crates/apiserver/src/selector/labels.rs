@@ -55,7 +55,7 @@ impl Requirement {
                     "values",
                     shown(),
                     "exact-match compatibility requires one single value",
-                ))
+                ));
             }
             Operator::Exists | Operator::DoesNotExist if !values.is_empty() => {
                 errors.push(field::Error::invalid(
