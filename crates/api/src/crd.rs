@@ -200,10 +200,8 @@ impl Crd {
                     "type": "string",
                 },
                 "kind": { "description": "The kind of this object.", "type": "string" },
-                "metadata": {
-                    "description": "Name, labels, annotations and what the API server keeps about the object.",
-                    "type": "object",
-                },
+                // An API server refuses a schema that says more about metadata than its type, even a description.
+                "metadata": { "type": "object" },
                 "spec": spec,
                 "status": status,
             },

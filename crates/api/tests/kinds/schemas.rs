@@ -1,7 +1,7 @@
 //! The schemas are complete and readable.
 
 use kruise_api::catalogue::CRDS;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn undescribed(schema: &Value, path: &str, found: &mut Vec<String>) {
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
@@ -20,9 +20,23 @@ fn undescribed(schema: &Value, path: &str, found: &mut Vec<String>) {
 fn every_field_has_a_description() {
     for crd in CRDS {
         for version in crd.versions {
+            let schema = crd.schema(version);
             let mut found = Vec::new();
-            undescribed(&crd.schema(version), crd.kind, &mut found);
+            for part in ["spec", "status"] {
+                undescribed(&schema["properties"][part], &format!("{}.{part}", crd.kind), &mut found);
+            }
             assert!(found.is_empty(), "{} without description: {found:#?}", version.name);
+        }
+    }
+}
+
+/// Kubernetes refuses the whole CRD otherwise: "must not specify anything other than name and generateName".
+#[test]
+fn metadata_is_left_to_the_api_server() {
+    for crd in CRDS {
+        for version in crd.versions {
+            let schema = crd.schema(version);
+            assert_eq!(schema["properties"]["metadata"], json!({"type": "object"}), "{}", crd.kind);
         }
     }
 }
