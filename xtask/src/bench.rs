@@ -4,18 +4,33 @@
 
 mod convert;
 
+use std::path::Path;
+
 use anyhow::Result;
-use clap::Subcommand;
+use clap::{Subcommand, ValueEnum as _};
+
+use crate::test::cargo;
 
 /// What is measured.
-#[derive(Subcommand)]
+#[derive(Clone, Copy, Subcommand, clap::ValueEnum)]
 pub(crate) enum Bench {
     /// Conversion of a CloneSet of 20 KB between its versions.
     Convert,
 }
 
-/// Runs one benchmark and prints its figures.
-pub(crate) fn run(bench: &Bench) -> Result<()> {
+/// Runs one benchmark and prints its figures. Figures of an unoptimised build say nothing: such a build starts an
+/// optimised one.
+pub(crate) fn run(root: &Path, bench: Bench) -> Result<()> {
+    if cfg!(debug_assertions) {
+        let value = bench.to_possible_value();
+        let name = value.as_ref().map_or("", |value| value.get_name());
+        return cargo(
+            root,
+            &["run", "--quiet", "--release", "--package", "xtask", "--", "bench", name],
+            None,
+            None,
+        );
+    }
     let figures = match bench {
         Bench::Convert => convert::run()?,
     };

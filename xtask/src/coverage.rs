@@ -58,13 +58,15 @@ fn files_of(index: &str) -> Vec<(String, String)> {
 
 /// Numbers and first words of the acceptance scenarios of one file.
 fn scenarios_of(text: &str) -> BTreeMap<u32, String> {
-    let mut inside = false;
+    // The level of the heading that opened the list; a heading of its level or above closes it.
+    let mut open: Option<usize> = None;
     let mut found = BTreeMap::new();
     for line in text.lines() {
-        if line.starts_with("## ") {
-            inside = line.to_lowercase().contains("acceptance scenarios");
+        let level = line.chars().take_while(|letter| *letter == '#').count();
+        if level > 0 && open.is_none_or(|opened| level <= opened) {
+            open = line.to_lowercase().contains("acceptance scenarios").then_some(level);
         }
-        let Some((number, title)) = line.split_once(". ").filter(|_| inside) else { continue };
+        let Some((number, title)) = line.split_once(". ").filter(|_| open.is_some()) else { continue };
         if let Ok(number) = number.parse() {
             found.entry(number).or_insert_with(|| title.chars().take(100).collect());
         }
@@ -88,7 +90,7 @@ fn tested_numbers(source: &str) -> BTreeSet<String> {
     found
 }
 
-/// Words such as `CLONESET-12` in a text.
+/// Words of a text that are a prefix in capitals, a dash and a number.
 fn numbers(text: &str) -> impl Iterator<Item = String> + '_ {
     text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-').filter_map(|word| {
         let (prefix, number) = word.split_once('-')?;
@@ -132,7 +134,7 @@ mod tests {
 
     #[test]
     fn only_items_below_the_heading_count() {
-        let text = "## 1. Rules\n1. a rule\n## 16. Acceptance scenarios\n\n1. **Given** x\n   more\n2. y. z\n## 17. Notes\n3. no\n";
+        let text = "## 1. Rules\n1. a rule\n## 16. Acceptance scenarios\n\n1. **Given** x\n   more\n### B\n2. y. z\n## 17. Notes\n3. no\n";
         let scenarios = scenarios_of(text);
         assert_eq!(
             scenarios.into_iter().collect::<Vec<_>>(),

@@ -47,7 +47,7 @@ fn main() -> anyhow::Result<()> {
         Task::Generate => generate::run(&root()?),
         Task::Cluster(command) => cluster::run(command),
         Task::Coverage => coverage::run(&root()?),
-        Task::Bench(bench) => bench::run(&bench),
+        Task::Bench(bench) => bench::run(&root()?, bench),
     }
 }
 
