@@ -29,6 +29,7 @@ pub const CRDS: &[&Crd] = &[
     &crate::resourcedistribution::CRD,
     &crate::sidecarset::CRD,
     &crate::statefulset::CRD,
+    &crate::uniteddeployment::CRD,
     &crate::workloadspread::CRD,
     &crate::podunavailablebudget::CRD,
 ];

@@ -1,6 +1,6 @@
 //! CloneSet: many identical pods without identity, owned directly, updated in place where possible.
 
-mod conversion;
+pub(crate) mod conversion;
 mod defaults;
 pub mod v1alpha1;
 pub mod v1beta1;

@@ -54,5 +54,6 @@ pub mod sidecarset;
 pub mod statefulset;
 pub mod target;
 pub mod time;
+pub mod uniteddeployment;
 pub mod version;
 pub mod workloadspread;

@@ -8,22 +8,22 @@ use crate::{
         IMAGE_PREDOWNLOAD_TIMEOUT_SECONDS,
     },
     convert::{Error, annotation, label, set_annotation, set_label, take_annotation, take_label},
-    json::{at, drop_if_empty, object_mut, object_or_insert, set, take, text},
+    json::{at_mut, drop_if_empty, object_mut, set, take, text},
     labels::CLONESET_SCALING_EXCLUDE_PREPARING_DELETE,
 };
 
-const UPDATE: &[&str] = &["spec", "updateStrategy"];
-const ROLLING: &[&str] = &["spec", "updateStrategy", "rollingUpdate"];
+const UPDATE: &[&str] = &["updateStrategy"];
+const ROLLING: &[&str] = &["updateStrategy", "rollingUpdate"];
 const SCALE: &[&str] = &["spec", "scaleStrategy"];
 const IN_PLACE: &[&str] = &["spec", "updateStrategy", "rollingUpdate", "inPlaceUpdateStrategy"];
 
 /// v1alpha1 to v1beta1.
 pub(super) fn up(object: &mut Value) -> Result<(), Error> {
-    if object_mut(object, &["spec"]).is_none() {
-        return Ok(());
-    }
-    nest_update_strategy(object);
-    spec_up(object);
+    let Some(spec) = at_mut(object, &["spec"]).filter(|spec| spec.is_object()) else { return Ok(()) };
+    nest_update_strategy(spec);
+    let disabled =
+        take(spec, &["scaleStrategy", "disablePVCReuse"]).is_some_and(|value| value == json!(true));
+    set(spec, &["scaleStrategy", "enablePVCReuse"], !disabled);
     if label(object, CLONESET_SCALING_EXCLUDE_PREPARING_DELETE) == Some("true") {
         take_label(object, CLONESET_SCALING_EXCLUDE_PREPARING_DELETE);
         set(object, &[SCALE, &["excludePreparingDelete"]].concat(), true);
@@ -66,19 +66,16 @@ pub(super) fn down(object: &mut Value) -> Result<(), Error> {
     if !reuse {
         set(object, &[SCALE, &["disablePVCReuse"]].concat(), true);
     }
-    flatten_update_strategy(object);
+    drop_if_empty(object, IN_PLACE);
+    if let Some(spec) = at_mut(object, &["spec"]) {
+        flatten_update_strategy(spec);
+    }
     Ok(())
 }
 
-/// The part of the way up that concerns a CloneSet spec alone; a UnitedDeployment embeds such specs.
-fn spec_up(object: &mut Value) {
-    let disabled =
-        take(object, &[SCALE, &["disablePVCReuse"]].concat()).is_some_and(|value| value == json!(true));
-    set(object, &[SCALE, &["enablePVCReuse"]].concat(), !disabled);
-}
-
-fn nest_update_strategy(object: &mut Value) {
-    let Some(strategy) = object_mut(object, UPDATE) else { return };
+/// Moves the flat update strategy of a v1alpha1 spec under `rollingUpdate`. A UnitedDeployment embeds such specs.
+pub(crate) fn nest_update_strategy(spec: &mut Value) {
+    let Some(strategy) = object_mut(spec, UPDATE) else { return };
     let flat = std::mem::take(strategy);
     let policy = match flat.get("type").and_then(Value::as_str) {
         Some("OnDelete") => None,
@@ -95,15 +92,12 @@ fn nest_update_strategy(object: &mut Value) {
     }
 }
 
-fn flatten_update_strategy(object: &mut Value) {
-    let policy = text(object, &[ROLLING, &["podUpdatePolicy"]].concat()).unwrap_or("ReCreate").to_owned();
-    let on_delete = text(object, &[UPDATE, &["type"]].concat()) == Some("OnDelete");
-    if at(object, UPDATE).is_none() {
-        return;
-    }
-    drop_if_empty(object, IN_PLACE);
-    let rolling = take(object, ROLLING);
-    let Some(strategy) = object_or_insert(object, UPDATE) else { return };
+/// Moves the settings of `rollingUpdate` of a v1beta1 spec up into the update strategy.
+pub(crate) fn flatten_update_strategy(spec: &mut Value) {
+    let policy = text(spec, &[ROLLING, &["podUpdatePolicy"]].concat()).unwrap_or("ReCreate").to_owned();
+    let on_delete = text(spec, &[UPDATE, &["type"]].concat()) == Some("OnDelete");
+    let rolling = take(spec, ROLLING);
+    let Some(strategy) = object_mut(spec, UPDATE) else { return };
     strategy.insert("type".into(), if on_delete { "OnDelete".into() } else { policy.into() });
     if let Some(Value::Object(rolling)) = rolling {
         strategy.extend(crate::convert::others(&rolling, &["podUpdatePolicy"]));
