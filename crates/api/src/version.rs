@@ -84,6 +84,7 @@ mod tests {
         assert!(uses_resize_subresource("v1.33.0-eks-abc"));
         assert!(uses_resize_subresource("v1.32.4+k3s1"));
         assert!(!uses_resize_subresource("v1.31.9-gke.1"));
+        assert!(uses_resize_subresource("v1.32.0"));
     }
 
     proptest! {

@@ -144,6 +144,13 @@ fn without_the_daemon_pulling_ahead_opens_nothing() {
 }
 
 #[test]
+fn no_gate_is_opened_by_one_rule_and_closed_by_another() {
+    let (_, said) =
+        parse("KruiseDaemon=false,PreDownloadImageForDaemonSetUpdate=true,ImagePullJobGate=false");
+    assert!(said.iter().all(|notice| notice.ends_with("because KruiseDaemon is off")), "{said:#?}");
+}
+
+#[test]
 fn a_name_that_is_no_gate_is_refused_with_the_nearest_one() {
     refused("PodWebhok=true", "unrecognized feature gate: PodWebhok; did you mean PodWebhook?");
     refused("allalpha=true", "unrecognized feature gate: allalpha; did you mean AllAlpha?");
