@@ -116,7 +116,7 @@ impl Local {
     /// Gives a pod its node, as a scheduler does.
     pub async fn bind(&self, namespace: &str, pod: &str, node: &str) -> Result<(), Status> {
         let pods = self.resource("", "pods")?;
-        let target = Target::object(&pods, namespace, pod).sub("binding");
+        let target = Target::object(&pods, namespace, pod).with_subresource("binding");
         let binding =
             serde_json::json!({"metadata": {"name": pod}, "target": {"kind": "Node", "name": node}});
         self.server.post_sub(&target, binding, &WriteOptions::default()).await.map(|_| ())
@@ -125,7 +125,7 @@ impl Local {
     /// Evicts a pod: deletes it if its disruption budget allows.
     pub async fn evict(&self, namespace: &str, pod: &str) -> Result<(), Status> {
         let pods = self.resource("", "pods")?;
-        let target = Target::object(&pods, namespace, pod).sub("eviction");
+        let target = Target::object(&pods, namespace, pod).with_subresource("eviction");
         let eviction = serde_json::json!({"metadata": {"name": pod}});
         self.server.post_sub(&target, eviction, &WriteOptions::default()).await.map(|_| ())
     }

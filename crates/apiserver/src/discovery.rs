@@ -1,8 +1,12 @@
 //! What the server says about itself: groups, versions, resources, and its own version.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use serde_json::{Map, Value, json};
 
-use crate::registry::{Registry, Resource, Subresource, api_version};
+use crate::openapi::{self, Document};
+use crate::registry::{Registry, Resource, Subresource, Text, api_version};
 
 /// The version that the server shows.
 pub const GIT_VERSION: &str = "v1.33.4";
@@ -44,7 +48,7 @@ pub fn group(registry: &Registry, group: &str) -> Option<Value> {
     Some(entry)
 }
 
-fn entry(group: &str, versions: &[crate::registry::Text]) -> Value {
+fn entry(group: &str, versions: &[Text]) -> Value {
     let versions: Vec<Value> = versions
         .iter()
         .map(|version| json!({"groupVersion": api_version(group, version), "version": version}))
@@ -167,6 +171,70 @@ fn aggregated_resource(resource: &Resource) -> Value {
         map.insert("subresources".to_owned(), json!(subresources));
     }
     entry
+}
+
+/// The OpenAPI documents, each built when it is first asked for and again when its resources change.
+#[derive(Debug, Default)]
+pub(crate) struct Documents(Mutex<BTreeMap<(Text, Text), Kept>>);
+
+/// A document and what it was built from.
+#[derive(Debug)]
+struct Kept {
+    resources: Vec<Arc<Resource>>,
+    document: Document,
+}
+
+impl Documents {
+    /// The documents of all groups and versions.
+    pub(crate) fn of(&self, registry: &Registry) -> Vec<Document> {
+        let mut served: BTreeMap<(Text, Text), Vec<Arc<Resource>>> = BTreeMap::new();
+        for resource in registry.all() {
+            let key = (resource.group.clone(), resource.version.clone());
+            served.entry(key).or_default().push(resource);
+        }
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|key, _| served.contains_key(key));
+        for (key, resources) in served {
+            let same = kept.get(&key).is_some_and(|known| {
+                known.resources.len() == resources.len()
+                    && known.resources.iter().zip(&resources).all(|(a, b)| Arc::ptr_eq(a, b))
+            });
+            if !same {
+                let described: Vec<openapi::Resource> = resources.iter().map(|r| described(r)).collect();
+                if let Some(document) = openapi::documents(&described).pop() {
+                    kept.insert(key, Kept { resources, document });
+                }
+            }
+        }
+        kept.values().map(|known| known.document.clone()).collect()
+    }
+}
+
+fn described(resource: &Resource) -> openapi::Resource {
+    let verbs = |verbs: &[&str]| verbs.iter().map(|verb| (*verb).to_owned()).collect();
+    let gvk = |group: &Text, version: &Text, kind: &Text| {
+        openapi::Gvk::new(group.as_ref(), version.as_ref(), kind.as_ref())
+    };
+    openapi::Resource {
+        gvk: gvk(&resource.group, &resource.version, &resource.kind),
+        plural: resource.plural.to_string(),
+        namespaced: resource.namespaced,
+        verbs: verbs(&resource.verbs),
+        subresources: resource
+            .subresources
+            .iter()
+            .map(|sub| {
+                let (group, version) =
+                    sub.group_version.as_ref().map_or((&resource.group, &resource.version), |(g, v)| (g, v));
+                openapi::Subresource {
+                    name: sub.name.to_string(),
+                    gvk: gvk(group, version, &sub.kind),
+                    verbs: verbs(&sub.verbs),
+                }
+            })
+            .collect(),
+        custom_schema: resource.schema.as_deref().cloned(),
+    }
 }
 
 /// A short mark of some bytes, for ETags: equal bytes, equal mark.

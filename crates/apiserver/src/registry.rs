@@ -13,7 +13,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use serde_json::Value;
+
 use crate::status::{GroupKind, GroupResource};
+use crate::table::Printer;
 pub use rules::{BuiltIn, Rules};
 
 /// A word of the registry: static for built-in resources, owned for custom ones.
@@ -101,6 +104,10 @@ pub struct Resource {
     pub selectable: Vec<Text>,
     /// Whether this is a custom resource: other update rules, lists with typed items, no strategic merge.
     pub custom: bool,
+    /// The columns that people see.
+    pub printer: Printer,
+    /// The `openAPIV3Schema` of a custom resource's version, as its author wrote it.
+    pub schema: Option<Arc<Value>>,
     /// Defaults, validation and conversion.
     pub rules: Arc<dyn Rules>,
 }

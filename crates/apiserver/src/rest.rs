@@ -29,7 +29,7 @@ pub(crate) use decode::{decode, parse};
 pub use delete::{DeleteOptions, Deleted, Preconditions, Propagation};
 pub use list::{ListOptions, Page, Selection, VersionMatch};
 pub(crate) use options::{Query, percent_decode};
-pub(crate) use output::{Include, Shape};
+pub(crate) use output::Shape;
 pub(crate) use sub::Answer;
 pub use watch::WatchOptions;
 
@@ -61,7 +61,7 @@ impl Target {
 
     /// The same object's subresource.
     #[must_use]
-    pub fn sub(mut self, name: &str) -> Self {
+    pub fn with_subresource(mut self, name: &str) -> Self {
         self.subresource = Some(name.to_owned());
         self
     }

@@ -9,6 +9,8 @@ use futures::stream::BoxStream;
 use crate::admission::Admission;
 use crate::client::Local;
 use crate::clock::Clock;
+use crate::discovery::Documents;
+use crate::openapi::Document;
 use crate::random::Random;
 use crate::registry::Registry;
 use crate::status::Status;
@@ -29,6 +31,7 @@ struct Inner {
     random: Mutex<Random>,
     admission: RwLock<Vec<Arc<dyn Admission>>>,
     logs: RwLock<Option<Arc<dyn LogSource>>>,
+    documents: Documents,
 }
 
 impl std::fmt::Debug for ApiServer {
@@ -108,6 +111,7 @@ impl Builder {
                 random: Mutex::new(Random::seeded(self.seed)),
                 admission: RwLock::default(),
                 logs: RwLock::default(),
+                documents: Documents::default(),
             }),
         };
         crate::bootstrap::fill(&server);
@@ -159,6 +163,11 @@ impl ApiServer {
     /// Where `pods/log` reads.
     pub(crate) fn log_source(&self) -> Option<Arc<dyn LogSource>> {
         self.inner.logs.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The OpenAPI documents of what is served now.
+    pub(crate) fn documents(&self) -> Vec<Document> {
+        self.inner.documents.of(self.registry())
     }
 
     /// Uses the server's random generator.

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::{BuiltIn, Resource, ScalePaths, StatusPart, Subresource, Text, Verb};
+use crate::table::Printer;
 
 const ALL: &[Verb] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 /// Namespaces are too dear to be deleted by the dozen.
@@ -196,6 +197,8 @@ fn resource(row: &Row) -> Resource {
         }),
         selectable: texts(row.selectable),
         custom: false,
+        printer: Printer::built_in(row.group, row.kind),
+        schema: None,
         rules: Arc::new(BuiltIn),
     }
 }

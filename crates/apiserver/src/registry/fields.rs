@@ -60,7 +60,7 @@ pub fn canonical<'l>(resource: &Resource, label: &'l str) -> Option<Cow<'l, str>
         },
         _ => label.into(),
     };
-    resource.selectable.iter().any(|known| *known == label).then_some(label)
+    resource.selectable.contains(&label).then_some(label)
 }
 
 fn at<'v>(object: &'v Value, path: &str) -> Option<&'v Value> {

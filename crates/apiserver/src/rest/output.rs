@@ -8,18 +8,7 @@ use crate::registry::Resource;
 use crate::server::ApiServer;
 use crate::status::Status;
 use crate::store::Record;
-
-/// How much of each object a table's rows carry.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Include {
-    /// Nothing.
-    None,
-    /// Its metadata.
-    #[default]
-    Metadata,
-    /// All of it.
-    Object,
-}
+use crate::table::IncludeObject;
 
 /// In which form objects are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +18,7 @@ pub(crate) enum Shape {
     /// `PartialObjectMetadata` of this version of `meta.k8s.io`.
     Metadata(&'static str),
     /// `Table` of this version of `meta.k8s.io`.
-    Table(&'static str, Include),
+    Table(&'static str, IncludeObject),
 }
 
 impl ApiServer {
@@ -44,11 +33,24 @@ impl ApiServer {
             Shape::Object => self.native(resource, record).await,
             Shape::Metadata(version) => Ok(partial(record, version)),
             Shape::Table(version, include) => {
-                let value = self.read(resource, record).await?;
-                let head = table_head(resource, version, &list_metadata(Some(record.rv), None, None));
-                Ok(close_table(head, vec![self.row(resource, &value, version, include)]))
+                self.table_event(resource, record, version, include, true).await
             }
         }
+    }
+
+    /// A table of one object. In a watch only the first one carries the columns.
+    pub(super) async fn table_event(
+        &self,
+        resource: &Resource,
+        record: &Record,
+        version: &str,
+        include: IncludeObject,
+        headers: bool,
+    ) -> Result<Bytes, Status> {
+        let value = self.read(resource, record).await?;
+        let row = resource.printer.row(&value, include, self.clock().now());
+        let metadata = list_metadata(Some(record.rv), None, None);
+        Ok(table(resource.printer.table_of_rows(metadata, vec![row], headers), version))
     }
 
     /// A list's JSON.
@@ -60,13 +62,13 @@ impl ApiServer {
     ) -> Result<Bytes, Status> {
         let metadata = list_metadata(Some(page.version), page.continuation.as_deref(), page.remaining);
         if let Shape::Table(version, include) = shape {
-            let head = table_head(resource, version, &metadata);
+            let now = self.clock().now();
             let mut rows = Vec::with_capacity(page.records.len());
             for record in &page.records {
                 let value = self.read(resource, record).await?;
-                rows.push(self.row(resource, &value, version, include));
+                rows.push(resource.printer.row(&value, include, now));
             }
-            return Ok(close_table(head, rows));
+            return Ok(table(resource.printer.table_of_rows(metadata, rows, true), version));
         }
         let (kind, api_version) = match shape {
             Shape::Metadata(version) => {
@@ -119,24 +121,6 @@ impl ApiServer {
         let value = self.read(resource, record).await?;
         Ok(value.to_string().into())
     }
-
-    fn row(&self, resource: &Resource, object: &Value, version: &str, include: Include) -> Value {
-        let _ = resource;
-        let mut row = json!({"cells": []});
-        let shown = match include {
-            Include::None => None,
-            Include::Object => Some(object.clone()),
-            Include::Metadata => Some(json!({
-                "kind": "PartialObjectMetadata",
-                "apiVersion": format!("meta.k8s.io/{version}"),
-                "metadata": object.get("metadata"),
-            })),
-        };
-        if let (Some(map), Some(shown)) = (row.as_object_mut(), shown) {
-            map.insert("object".to_owned(), shown);
-        }
-        row
-    }
 }
 
 fn serves_stored_bytes(resource: &Resource) -> bool {
@@ -170,17 +154,12 @@ fn list_metadata(version: Option<u64>, continuation: Option<&str>, remaining: Op
     metadata
 }
 
-fn table_head(resource: &Resource, version: &str, metadata: &Value) -> Value {
-    let _ = resource;
-    json!({
-        "kind": "Table", "apiVersion": format!("meta.k8s.io/{version}"), "metadata": metadata,
-        "columnDefinitions": [],
-    })
-}
-
-fn close_table(mut head: Value, rows: Vec<Value>) -> Bytes {
-    if let Some(map) = head.as_object_mut() {
-        map.insert("rows".to_owned(), Value::Array(rows));
+fn table(mut table: Value, version: &str) -> Bytes {
+    // Old clients ask for v1beta1, which differs in name only.
+    if version != "v1"
+        && let Some(map) = table.as_object_mut()
+    {
+        map.insert("apiVersion".to_owned(), json!(format!("meta.k8s.io/{version}")));
     }
-    head.to_string().into()
+    table.to_string().into()
 }

@@ -9,13 +9,14 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::list::{Selection, version_number};
-use super::output::{Include, Shape};
+use super::output::Shape;
 use super::{ListOptions, Query, Target};
 use crate::field;
 use crate::registry::Resource;
 use crate::server::ApiServer;
 use crate::status::{GroupKind, Status};
 use crate::store::{Cursor, Event, EventKind, Record};
+use crate::table::IncludeObject;
 
 /// How often a silent watch says how far it is.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
@@ -203,23 +204,40 @@ impl ApiServer {
         shape: Shape,
     ) -> BoxStream<'static, Bytes> {
         let server = self.clone();
-        stream::unfold((server, resource, watch), move |(server, resource, mut watch)| async move {
+        let start = (server, resource, watch, true);
+        stream::unfold(start, move |(server, resource, mut watch, mut first)| async move {
             let told = watch.next().await?;
             let mut out = Vec::new();
             for told in told {
-                server.write_event(&resource, &told, shape, &mut out).await;
+                server.write_event(&resource, &told, shape, first, &mut out).await;
+                first = false;
             }
-            Some((Bytes::from(out), (server, resource, watch)))
+            Some((Bytes::from(out), (server, resource, watch, first)))
         })
         .boxed()
     }
 
-    async fn write_event(&self, resource: &Resource, told: &Told, shape: Shape, out: &mut Vec<u8>) {
+    async fn write_event(
+        &self,
+        resource: &Resource,
+        told: &Told,
+        shape: Shape,
+        first: bool,
+        out: &mut Vec<u8>,
+    ) {
         let (kind, object): (&str, Bytes) = match told {
-            Told::Event(kind, record) => match self.object_bytes(resource, record, shape).await {
-                Ok(bytes) => (kind.as_str(), bytes),
-                Err(status) => ("ERROR", status.to_json().into()),
-            },
+            Told::Event(kind, record) => {
+                let bytes = match shape {
+                    Shape::Table(version, include) => {
+                        self.table_event(resource, record, version, include, first).await
+                    }
+                    _ => self.object_bytes(resource, record, shape).await,
+                };
+                match bytes {
+                    Ok(bytes) => (kind.as_str(), bytes),
+                    Err(status) => ("ERROR", status.to_json().into()),
+                }
+            }
             Told::Bookmark(version, end) => ("BOOKMARK", bookmark(resource, *version, *end, shape)),
             Told::Error(status) => ("ERROR", status.to_json().into()),
         };
@@ -245,7 +263,7 @@ fn bookmark(resource: &Resource, version: u64, end: bool, shape: Shape) -> Bytes
         Shape::Metadata(v) => object("PartialObjectMetadata", format!("meta.k8s.io/{v}")),
         Shape::Table(v, include) => {
             let row = match include {
-                Include::None => Vec::new(),
+                IncludeObject::None => Vec::new(),
                 _ => vec![json!({"cells": [], "object": object(&resource.kind, resource.api_version())})],
             };
             json!({

@@ -3,8 +3,9 @@
 use http::HeaderMap;
 use http::header::ACCEPT;
 
-use crate::rest::{Include, Shape};
+use crate::rest::Shape;
 use crate::status::Status;
+use crate::table::IncludeObject;
 
 /// How an answer is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +44,7 @@ impl<'h> Range<'h> {
         }
     }
 
-    fn shape(&self, answered: Answered, include: Include) -> Option<Shape> {
+    fn shape(&self, answered: Answered, include: IncludeObject) -> Option<Shape> {
         let version = match self.parameter("v") {
             "v1" => "v1",
             "v1beta1" => "v1beta1",
@@ -79,7 +80,7 @@ fn ranges(headers: &HeaderMap) -> Vec<Range<'_>> {
 pub(super) fn negotiate(
     headers: &HeaderMap,
     answered: Answered,
-    include: Include,
+    include: IncludeObject,
 ) -> Result<(Encoding, Shape), Status> {
     let ranges = ranges(headers);
     if ranges.is_empty() {
@@ -120,13 +121,13 @@ mod tests {
     #[test]
     fn the_first_form_that_both_sides_know_wins() {
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
-        let found = negotiate(&accept(kubectl), Answered::List, Include::None).unwrap();
-        assert_eq!(found, (Encoding::Json, Shape::Table("v1", Include::None)));
+        let found = negotiate(&accept(kubectl), Answered::List, IncludeObject::None).unwrap();
+        assert_eq!(found, (Encoding::Json, Shape::Table("v1", IncludeObject::None)));
         let found =
-            negotiate(&accept("application/vnd.kubernetes.protobuf,*/*"), Answered::One, Include::None);
+            negotiate(&accept("application/vnd.kubernetes.protobuf,*/*"), Answered::One, IncludeObject::None);
         assert_eq!(found.unwrap(), (Encoding::Json, Shape::Object));
         let only = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
-        assert_eq!(negotiate(&accept(only), Answered::One, Include::None).unwrap_err().code, 406);
+        assert_eq!(negotiate(&accept(only), Answered::One, IncludeObject::None).unwrap_err().code, 406);
     }
 
     #[test]

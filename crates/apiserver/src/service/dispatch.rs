@@ -11,14 +11,16 @@ use super::response;
 use crate::admission::User;
 use crate::body::ApiBody;
 use crate::discovery;
+use crate::openapi;
 use crate::patch::{Accepts, Patch};
 use crate::registry::Resource;
 use crate::rest::{
-    Answer, DeleteOptions, Deleted, Include, ListOptions, Query, Selection, Shape, Target, WatchOptions,
-    WriteOptions, decode, parse,
+    Answer, DeleteOptions, Deleted, ListOptions, Query, Selection, Shape, Target, WatchOptions, WriteOptions,
+    decode, parse,
 };
 use crate::server::ApiServer;
 use crate::status::Status;
+use crate::table::IncludeObject;
 
 /// Subresources of the real server that need a connection into a pod or to a node.
 const CONNECTIONS: [&str; 5] = ["exec", "attach", "portforward", "proxy", "token"];
@@ -48,7 +50,8 @@ impl ApiServer {
             Route::Resources(group, version) => discovery::resources(self.registry(), &group, &version)
                 .map(|list| plain(&list))
                 .ok_or_else(unknown_path),
-            Route::OpenApi(_) | Route::Unknown => Err(unknown_path()),
+            Route::OpenApi(path) => self.open_api(head, &path),
+            Route::Unknown => Err(unknown_path()),
         }
     }
 
@@ -64,22 +67,25 @@ impl ApiServer {
         };
         let list = discovery::aggregated(self.registry(), core, version).to_string();
         let etag = format!("\"{}\"", discovery::hash(list.as_bytes()));
-        let known = head.headers.get(IF_NONE_MATCH).is_some_and(|value| value.as_bytes() == etag.as_bytes());
         let content_type = match version {
             "v2" => "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
             _ => "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",
         };
-        let (code, body) = if known {
-            (StatusCode::NOT_MODIFIED, ApiBody::empty())
-        } else {
-            (StatusCode::OK, ApiBody::full(list))
-        };
-        let mut response = response::typed(code, content_type, body);
-        if let Ok(value) = HeaderValue::from_str(&etag) {
-            response.headers_mut().insert(ETAG, value);
-        }
+        let mut response = tagged(head, &etag, content_type, list.into());
         response.headers_mut().insert(http::header::VARY, HeaderValue::from_static("Accept"));
         response
+    }
+
+    /// `/openapi/v3` and the documents below it. Version 2 does not exist here; clients then use version 3.
+    fn open_api(&self, head: &Parts, path: &str) -> Result<Response<ApiBody>, Status> {
+        let path = path.strip_prefix("v3").ok_or_else(unknown_path)?.trim_start_matches('/');
+        let documents = self.documents();
+        if path.is_empty() {
+            return Ok(plain(&openapi::index(&documents)));
+        }
+        let document = documents.iter().find(|document| document.path == path).ok_or_else(unknown_path)?;
+        let etag = format!("\"{}\"", document.hash);
+        Ok(tagged(head, &etag, "application/json", document.json.clone()))
     }
 
     async fn object(&self, head: &Parts, body: Bytes, path: ObjectPath) -> Result<Response<ApiBody>, Status> {
@@ -144,18 +150,10 @@ impl Call<'_> {
         })
     }
 
-    fn include(&self) -> Result<Include, Status> {
-        match self.query.text("includeObject") {
-            "" | "Metadata" => Ok(Include::Metadata),
-            "None" => Ok(Include::None),
-            "Object" => Ok(Include::Object),
-            other => {
-                let known = ["None", "Metadata", "Object"].map(|name| format!("\"{name}\"")).join(", ");
-                Err(Status::bad_request(format!(
-                    "unrecognized includeObject value: \"{other}\" (known: {known})"
-                )))
-            }
-        }
+    fn include(&self) -> Result<IncludeObject, Status> {
+        let text = self.query.text("includeObject");
+        IncludeObject::parse(text)
+            .ok_or_else(|| Status::bad_request(format!("unrecognized includeObject value: \"{text}\"")))
     }
 
     fn negotiate(&self, answered: Answered) -> Result<(Encoding, Shape), Status> {
@@ -217,7 +215,7 @@ impl Call<'_> {
     ) -> Result<Response<ApiBody>, Status> {
         let Some(pods) = self.server.registry().find("", "v1", "pods") else { return Err(unknown_path()) };
         let name = object.pointer("/metadata/name").and_then(serde_json::Value::as_str).unwrap_or_default();
-        let target = Target::object(&pods, &self.target.namespace, name).sub("binding");
+        let target = Target::object(&pods, &self.target.namespace, name).with_subresource("binding");
         let answer = self.server.post_sub(&target, object.clone(), options).await?;
         self.answer(StatusCode::CREATED, answer).await
     }
@@ -346,6 +344,21 @@ impl Call<'_> {
             Answer::Text(stream) => Ok(response::typed(code, "text/plain", ApiBody::stream(stream))),
         }
     }
+}
+
+/// An answer with an ETag, left out when the client has it already.
+fn tagged(head: &Parts, etag: &str, content_type: &'static str, bytes: Bytes) -> Response<ApiBody> {
+    let known = head.headers.get(IF_NONE_MATCH).is_some_and(|value| value.as_bytes() == etag.as_bytes());
+    let (code, body) = if known {
+        (StatusCode::NOT_MODIFIED, ApiBody::empty())
+    } else {
+        (StatusCode::OK, ApiBody::full(bytes))
+    };
+    let mut response = response::typed(code, content_type, body);
+    if let Ok(value) = HeaderValue::from_str(etag) {
+        response.headers_mut().insert(ETAG, value);
+    }
+    response
 }
 
 fn plain(value: &serde_json::Value) -> Response<ApiBody> {
