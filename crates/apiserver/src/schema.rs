@@ -73,13 +73,24 @@ impl Structural {
         }
     }
 
-    /// What is wrong with an object. `path` is [`Path::root`] for a whole object.
+    /// What is wrong with a new object. `path` is [`Path::root`] for a whole object.
     pub fn validate(&self, object: &Value, path: &Path<'_>) -> Vec<field::Error> {
-        if depth(object) > MAX_DEPTH {
+        self.check(object, None, path)
+    }
+
+    /// What is wrong with a changed object. Values that were wrong before and did not change are let pass, so that
+    /// a stricter schema does not block every write to old objects.
+    pub fn validate_update(&self, object: &Value, old: &Value, path: &Path<'_>) -> Vec<field::Error> {
+        self.check(object, Some(old), path)
+    }
+
+    fn check(&self, object: &Value, old: Option<&Value>, path: &Path<'_>) -> Vec<field::Error> {
+        if depth(object) > MAX_DEPTH || old.is_some_and(|old| depth(old) > MAX_DEPTH) {
             let why = format!("must not be nested more than {MAX_DEPTH} levels deep");
-            return vec![field::Error::invalid(if path.is_root() { "<nil>" } else { "" }, "", why)];
+            let path = if path.is_root() { "<nil>".to_owned() } else { path.to_string() };
+            return vec![field::Error::invalid(path, "", why)];
         }
-        validate::validate(&self.root, object, path)
+        validate::validate(&self.root, object, old, path)
     }
 
     /// How many CEL rules the schema has. They are accepted and not evaluated: an evaluator would walk the tree

@@ -13,10 +13,15 @@
 //! items of the server in theirs; the two are interleaved by the server's order where it knows both items. An
 //! item that is new therefore stands before the server's remaining ones.
 
+mod order;
+mod words;
+
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use self::order::{Kind, Places, interleave, key_of, partition, same_kind, wrong_type};
+use self::words::{go_list, go_object, go_value};
 use super::shapes::{Field, Shape, field};
 use crate::status::Status;
 
@@ -265,124 +270,11 @@ fn obey_items(
     Ok((original, rest))
 }
 
-/// Parts the items into those that `by` names and the others.
-fn partition(items: Vec<Value>, by: &[Value], key: Option<&str>) -> Result<(Vec<Value>, Vec<Value>), Error> {
-    let named = match key {
-        Some(key) => Places::of_existing(by, key),
-        None => Places::of(by, None)?,
-    };
-    let (mut inside, mut outside) = (Vec::new(), Vec::new());
-    for item in items {
-        let found = named.find(key_of(&item, key)?).is_some();
-        if found { inside.push(item) } else { outside.push(item) }
-    }
-    Ok((inside, outside))
-}
-
-/// Sorts both parts by their own order and weaves them together.
-fn interleave(
-    mut from_patch: Vec<Value>,
-    mut from_server: Vec<Value>,
-    patch_order: &[Value],
-    server_order: &[Value],
-    key: Option<&str>,
-) -> Result<Vec<Value>, Error> {
-    let patch_places = Places::of(patch_order, key)?;
-    let server_places = Places::of(server_order, key)?;
-    let place = |places: &Places, item: &Value| key_of(item, key).ok().and_then(|key| places.find(key));
-    from_patch.sort_by_key(|item| place(&patch_places, item));
-    from_server.sort_by_key(|item| place(&server_places, item));
-    let mut woven = Vec::with_capacity(from_patch.len() + from_server.len());
-    let mut left = from_server.into_iter().peekable();
-    for right in from_patch {
-        let right_place = place(&server_places, &right);
-        while let Some(item) = left.next_if(|item| match (place(&server_places, item), right_place) {
-            (Some(l), Some(r)) => l < r,
-            _ => false,
-        }) {
-            woven.push(item);
-        }
-        woven.push(right);
-    }
-    woven.extend(left);
-    Ok(woven)
-}
-
-/// Where the keys of a list stand; the first of equal keys counts.
-struct Places(BTreeMap<String, usize>);
-
-impl Places {
-    fn of(items: &[Value], key: Option<&str>) -> Result<Self, Error> {
-        let mut places = Self(BTreeMap::new());
-        for (place, item) in items.iter().enumerate() {
-            places.add(key_of(item, key)?, place);
-        }
-        Ok(places)
-    }
-
-    /// Items without the key are passed over.
-    fn of_existing(items: &[Value], key: &str) -> Self {
-        let mut places = Self(BTreeMap::new());
-        for (place, item) in items.iter().enumerate() {
-            if let Some(value) = item.get(key) {
-                places.add(value, place);
-            }
-        }
-        places
-    }
-
-    fn add(&mut self, key: &Value, place: usize) {
-        self.0.entry(key.to_string()).or_insert(place);
-    }
-
-    fn find(&self, key: &Value) -> Option<usize> {
-        self.0.get(&key.to_string()).copied()
-    }
-}
-
-fn key_of<'a>(item: &'a Value, key: Option<&str>) -> Result<&'a Value, Error> {
-    let Some(key) = key else { return Ok(item) };
-    let Value::Object(fields) = item else {
-        return Err(wrong_type("map[string]interface {}", item));
-    };
-    fields.get(key).ok_or_else(|| {
-        Error::Other(format!("map: {} does not contain declared merge key: {key}", go_object(fields)))
-    })
-}
-
 fn list(value: Value) -> Result<Vec<Value>, Error> {
     match value {
         Value::Array(items) => Ok(items),
         other => Err(wrong_type("[]interface {}", &other)),
     }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Nothing,
-    Scalar(&'static str),
-    Object,
-}
-
-/// All items of both lists must be of one kind, and none may be a list.
-fn same_kind(a: &[Value], b: &[Value]) -> Result<Kind, Error> {
-    let mut found = Kind::Nothing;
-    for item in a.iter().chain(b) {
-        let kind = match item {
-            Value::Array(_) if found == Kind::Nothing => return Err(Error::Unprocessable),
-            Value::Object(_) => Kind::Object,
-            other => Kind::Scalar(go_type(other)),
-        };
-        if found != Kind::Nothing && found != kind {
-            return Err(Error::Other(format!(
-                "list element types are not identical: [{} {}]",
-                go_list(a),
-                go_list(b)
-            )));
-        }
-        found = kind;
-    }
-    Ok(found)
 }
 
 /// A value that the server did not have: nulls and directives go; an object with `$patch` is dropped whole.
@@ -428,44 +320,6 @@ fn is_directive(name: &str) -> bool {
 fn unknown_directive(directive: &Value, mut fields: Object) -> Error {
     fields.insert(PATCH.to_owned(), directive.clone());
     Error::Other(format!("unknown patch type: {} in map: {}", go_value(directive), go_object(&fields)))
-}
-
-fn wrong_type(expected: &str, found: &Value) -> Error {
-    Error::Other(format!("expected a {expected}, but received a {}", go_type(found)))
-}
-
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "%!s(<nil>)",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
-}
-
-/// A value as Go prints it with `%v`.
-fn go_value(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Array(items) => go_list(items),
-        Value::Object(fields) => go_object(fields),
-        other => crate::field::show(other),
-    }
-}
-
-fn go_list(items: &[Value]) -> String {
-    let items: Vec<String> = items.iter().map(go_value).collect();
-    format!("[{}]", items.join(" "))
-}
-
-fn go_object(fields: &Object) -> String {
-    let fields: Vec<String> =
-        fields.iter().map(|(name, value)| format!("{name}:{}", go_value(value))).collect();
-    format!("map[{}]", fields.join(" "))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::node::{Additional, Node};
 /// Removes unknown fields and returns their paths, sorted.
 pub(super) fn prune(root: &Node, object: &mut Value) -> Vec<String> {
     let mut walk = Walk { path: String::new(), unknown: Vec::new() };
-    walk.value(Some(root), object);
+    walk.value(Some(root), false, object);
     walk.unknown.sort();
     walk.unknown
 }
@@ -18,17 +18,18 @@ struct Walk {
 }
 
 impl Walk {
-    fn value(&mut self, node: Option<&Node>, value: &mut Value) {
+    /// `kept`: the list around this item keeps unknown fields.
+    fn value(&mut self, node: Option<&Node>, kept: bool, value: &mut Value) {
         match value {
             Value::Object(fields) => {
-                let keeps_all = node.is_some_and(|node| node.preserve_unknown);
+                let keeps_all = kept || node.is_some_and(|node| node.preserve_unknown);
                 let mut gone = Vec::new();
                 for (name, value) in fields.iter_mut() {
                     if node.is_some_and(|node| node.embedded) && is_meta(name) {
                         continue;
                     }
                     match node.and_then(|node| known(node, name)) {
-                        Some(inner) => self.inside(&field(&self.path, name), inner, value),
+                        Some(inner) => self.inside(&field(&self.path, name), inner, false, value),
                         None if keeps_all => {}
                         None => gone.push(name.clone()),
                     }
@@ -39,25 +40,22 @@ impl Walk {
                 }
             }
             Value::Array(items) => {
-                // A list without a schema for its items stays as it is where unknown fields may.
-                if let Some(node) = node
-                    && node.preserve_unknown
-                    && node.items.is_none()
-                {
+                let keeps_all = kept || node.is_some_and(|node| node.preserve_unknown);
+                if keeps_all && node.is_none_or(|node| node.items.is_none()) {
                     return;
                 }
                 let inner = node.and_then(|node| node.items.as_deref());
                 for (i, item) in items.iter_mut().enumerate() {
-                    self.inside(&format!("{}[{i}]", self.path), inner, item);
+                    self.inside(&format!("{}[{i}]", self.path), inner, keeps_all, item);
                 }
             }
             _ => {}
         }
     }
 
-    fn inside(&mut self, path: &str, node: Option<&Node>, value: &mut Value) {
+    fn inside(&mut self, path: &str, node: Option<&Node>, kept: bool, value: &mut Value) {
         let outer = std::mem::replace(&mut self.path, path.to_owned());
-        self.value(node, value);
+        self.value(node, kept, value);
         self.path = outer;
     }
 }

@@ -305,6 +305,50 @@ fn schemas_that_are_not_structural_are_refused() {
 }
 
 #[test]
+fn root_alternatives_limit_only_known_fields() {
+    refused(
+        json!({"type": "object", "anyOf": [{"properties": {"a": {"minimum": 1}}}]}),
+        &["s.properties[a]: Required value: because it is defined in s.anyOf[0].properties[a]"],
+    );
+}
+
+#[test]
+fn defaults_must_fit_their_own_schema() {
+    refused(
+        json!({"type": "object", "properties": {"a": {"type": "integer", "default": "x"}}}),
+        &["s.properties[a].default: Invalid value: \"string\":  in body must be of type integer: \"string\""],
+    );
+    refused(
+        json!({"type": "object", "properties": {"a": {"type": "object", "default": {"b": 1}}}}),
+        &["s.properties[a].default: Invalid value: {\"b\":1}: must not have unknown fields"],
+    );
+}
+
+#[test]
+fn what_was_wrong_before_and_did_not_change_is_let_pass() {
+    let schema = spec_schema(json!({
+        "a": {"type": "integer", "minimum": 10},
+        "b": {"type": "integer"},
+        "l": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["n"], "items":
+            {"type": "object", "required": ["n"], "properties": {"n": {"type": "string"}, "v": {"type": "integer", "minimum": 5}}}},
+        "s": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+    }));
+    let old =
+        json!({"spec": {"a": 1, "b": 1, "l": [{"n": "x", "v": 1}, {"n": "y", "v": 9}], "s": ["q", "q"]}});
+    let check = |pointer: &str, value: Value, expected: usize| {
+        let mut new = old.clone();
+        *new.pointer_mut(pointer).unwrap() = value;
+        assert_eq!(schema.validate_update(&new, &old, &Path::root()).len(), expected, "{pointer}");
+    };
+    check("/spec/b", json!(2), 0);
+    check("/spec/a", json!(2), 1);
+    check("/spec/l", json!([{"n": "y", "v": 10}, {"n": "x", "v": 1}]), 0);
+    check("/spec/l/0/v", json!(2), 1);
+    check("/spec/s", json!(["q", "q", "r", "r"]), 0);
+    assert_eq!(schema.validate(&old, &Path::root()).len(), 3);
+}
+
+#[test]
 fn rules_in_cel_are_kept_and_not_evaluated() {
     let schema =
         spec_schema(json!({"x": {"type": "integer", "x-kubernetes-validations": [{"rule": "self > 1"}]}}));

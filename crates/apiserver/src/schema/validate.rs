@@ -7,17 +7,35 @@ use serde_json::{Map, Value};
 use super::node::{Additional, Kind, Limits, List, Node};
 use crate::field::{Error, ErrorKind, Path, float_text, quote};
 
-pub(super) fn validate(root: &Node, object: &Value, path: &Path<'_>) -> Vec<Error> {
-    let mut found = Found { whole: nameless(path), ..Found::default() };
-    found.node(root, object, path);
-    let mut errors = found.errors;
-    lists(root, object, path, true, &mut errors);
+/// All checks. `old` is the object before a change: what was wrong before and did not change is let pass.
+pub(super) fn validate(root: &Node, object: &Value, old: Option<&Value>, base: &Path<'_>) -> Vec<Error> {
+    let mut errors = values(root, object, old, base);
+    embedded(root, object, base, true, &mut errors);
+    let mut before = Vec::new();
+    if let Some(old) = old {
+        lists(root, old, base, &mut before);
+    }
+    if before.is_empty() {
+        lists(root, object, base, &mut errors);
+    }
     errors
 }
 
-/// What has no path of its own: the real server prints the missing path so.
-fn nameless(path: &Path<'_>) -> String {
-    if path.is_root() { "<nil>".to_owned() } else { path.to_string() }
+/// The checks on single values. Messages name places from `base` on.
+pub(super) fn values(node: &Node, value: &Value, old: Option<&Value>, base: &Path<'_>) -> Vec<Error> {
+    let mut found = Found::default();
+    found.node(node, value, old, &Path::root());
+    let base = base.to_string();
+    for error in &mut found.errors {
+        error.path = match (base.as_str(), error.path.as_str()) {
+            // What has no path of its own: the real server prints the missing path so.
+            ("", "") => "<nil>".to_owned(),
+            ("", _) => continue,
+            (base, "") => base.to_owned(),
+            (base, path) => format!("{base}.{path}"),
+        };
+    }
+    found.errors
 }
 
 #[derive(Default)]
@@ -25,14 +43,9 @@ struct Found {
     errors: Vec<Error>,
     /// How many checks held; the alternative that came closest is the one that is reported.
     held: usize,
-    whole: String,
 }
 
 impl Found {
-    fn inner(&self) -> Self {
-        Self { whole: self.whole.clone(), ..Self::default() }
-    }
-
     fn merge(&mut self, other: Self) {
         self.errors.extend(other.errors);
         self.held += other.held;
@@ -40,18 +53,23 @@ impl Found {
 
     /// An error whose message repeats the path.
     fn add(&mut self, kind: ErrorKind, path: &Path<'_>, value: impl Into<Value>, rule: &str) {
-        let name = path.to_string();
-        let detail = format!("{name} in body {rule}");
-        let path = if name.is_empty() { self.whole.clone() } else { name };
-        self.errors.push(Error::new(kind, path, value, detail));
+        self.errors.push(Error::new(kind, path, value, format!("{path} in body {rule}")));
     }
 
     /// An error that names the path only inside its message.
     fn add_nameless(&mut self, message: String) {
-        self.errors.push(Error::invalid(&self.whole, "", message));
+        self.errors.push(Error::invalid("", "", message));
     }
 
-    fn node(&mut self, node: &Node, value: &Value, path: &Path<'_>) {
+    fn node(&mut self, node: &Node, value: &Value, old: Option<&Value>, path: &Path<'_>) {
+        let before = self.errors.len();
+        self.checks(node, value, old, path);
+        if self.errors.len() > before && old == Some(value) {
+            self.errors.truncate(before);
+        }
+    }
+
+    fn checks(&mut self, node: &Node, value: &Value, old: Option<&Value>, path: &Path<'_>) {
         self.kind(node, value, path);
         let limits = node.limits.as_deref();
         if value.is_null() {
@@ -61,7 +79,7 @@ impl Found {
             return;
         }
         if let Some(limits) = limits {
-            self.combinations(limits, value, path);
+            self.combinations(limits, value, old, path);
             match value {
                 Value::String(text) => self.text(limits, text, path),
                 Value::Number(_) => self.number(node, limits, value, path),
@@ -69,13 +87,13 @@ impl Found {
             }
         }
         if let Value::Array(items) = value {
-            self.items(node, items, path);
+            self.items(node, items, old, path);
         }
         if let Some(limits) = limits {
             self.allowed(limits, value, path);
         }
         if let Value::Object(fields) = value {
-            self.fields(node, fields, path);
+            self.fields(node, fields, old, path);
         }
         self.held += 1;
     }
@@ -111,16 +129,13 @@ impl Found {
             .iter()
             .map(|allowed| allowed.as_str().map_or_else(|| allowed.to_string(), str::to_owned))
             .collect();
-        let name = path.to_string();
-        let path = if name.is_empty() { self.whole.clone() } else { name };
         self.errors.push(Error::not_supported(path, value.clone(), &texts));
     }
 
     fn text(&mut self, limits: &Limits, text: &str, path: &Path<'_>) {
         let length = text.chars().count() as u64;
         if let Some(max) = limits.max_length.filter(|max| length > *max) {
-            let name = path.to_string();
-            self.errors.push(Error::too_long(name, max));
+            self.errors.push(Error::too_long(path, max));
         } else if let Some(min) = limits.min_length.filter(|min| length < *min) {
             let rule = format!("should be at least {min} chars long");
             self.add(ErrorKind::Invalid, path, text, &rule);
@@ -168,10 +183,10 @@ impl Found {
         self.held += usize::from(self.errors.len() == before);
     }
 
-    fn items(&mut self, node: &Node, items: &[Value], path: &Path<'_>) {
+    fn items(&mut self, node: &Node, items: &[Value], old: Option<&Value>, path: &Path<'_>) {
         if let Some(inner) = &node.items {
             for (i, item) in items.iter().enumerate() {
-                self.node(inner, item, &path.index(i));
+                self.node(inner, item, old_item(node, item, old), &path.index(i));
             }
         }
         let Some(limits) = node.limits.as_deref() else { return };
@@ -188,7 +203,7 @@ impl Found {
         }
     }
 
-    fn fields(&mut self, node: &Node, fields: &Map<String, Value>, path: &Path<'_>) {
+    fn fields(&mut self, node: &Node, fields: &Map<String, Value>, old: Option<&Value>, path: &Path<'_>) {
         let limits = node.limits.as_deref();
         let count = fields.len() as u64;
         if let Some(min) = limits.and_then(|limits| limits.min_properties).filter(|min| count < *min) {
@@ -199,9 +214,10 @@ impl Found {
         }
         for (name, value) in fields {
             let own = path.child(name);
+            let old = old.and_then(|old| old.get(name));
             match (node.properties.get(name), &node.additional) {
-                (Some(inner), _) => self.node(inner, value, &own),
-                (None, Additional::Schema(inner)) => self.node(inner, value, &own),
+                (Some(inner), _) => self.node(inner, value, old, &own),
+                (None, Additional::Schema(inner)) => self.node(inner, value, old, &own),
                 (None, Additional::Forbidden) => {
                     self.add(ErrorKind::Invalid, &own, "", "is a forbidden property");
                 }
@@ -217,13 +233,13 @@ impl Found {
         }
     }
 
-    fn combinations(&mut self, limits: &Limits, value: &Value, path: &Path<'_>) {
+    fn combinations(&mut self, limits: &Limits, value: &Value, old: Option<&Value>, path: &Path<'_>) {
         let try_one = |node: &Node| {
-            let mut found = self.inner();
-            found.node(node, value, path);
+            let mut found = Self::default();
+            found.checks(node, value, old, path);
             found
         };
-        let mut merged = self.inner();
+        let mut merged = Self::default();
         let name = quote(&path.to_string());
         if !limits.any_of.is_empty() {
             match first_or_closest(limits.any_of.iter().map(try_one)) {
@@ -282,40 +298,62 @@ fn first_or_closest(tried: impl Iterator<Item = Found>) -> Result<Found, Found> 
     Err(closest.unwrap_or_default())
 }
 
-/// Checks what needs the whole list or object: repeated items and the names of embedded objects.
-fn lists(node: &Node, value: &Value, path: &Path<'_>, is_root: bool, errors: &mut Vec<Error>) {
+/// The item of the old list that an item came from; only lists of type map know.
+fn old_item<'a>(node: &Node, item: &Value, old: Option<&'a Value>) -> Option<&'a Value> {
+    let List::Map(keys) = &node.list else { return None };
+    let same_key = |old: &&Value| keys.iter().all(|key| old.get(key) == item.get(key));
+    old?.as_array()?.iter().find(same_key)
+}
+
+/// Objects inside the object must say what they are.
+fn embedded(node: &Node, value: &Value, path: &Path<'_>, is_root: bool, errors: &mut Vec<Error>) {
+    if let Value::Object(fields) = value
+        && node.embedded
+        && !is_root
+    {
+        for name in ["apiVersion", "kind"] {
+            if fields.get(name).and_then(Value::as_str).unwrap_or_default().is_empty() {
+                errors.push(Error::required(path.child(name), "must not be empty"));
+            }
+        }
+    }
+    below(node, value, path, &mut |inner, value, path| embedded(inner, value, path, false, errors));
+}
+
+/// Lists that are sets or maps must not repeat items.
+fn lists(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<Error>) {
+    if let Value::Array(items) = value {
+        match &node.list {
+            List::Atomic => {}
+            List::Set => repeated(items.iter().cloned(), path, errors),
+            List::Map(keys) => {
+                let key = |item: &Value| -> Value {
+                    let pairs = keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
+                    Value::Object(pairs.collect())
+                };
+                repeated(items.iter().map(key), path, errors);
+            }
+        }
+    }
+    below(node, value, path, &mut |inner, value, path| lists(inner, value, path, errors));
+}
+
+/// Calls `visit` for every value right below this one that has a schema.
+fn below(node: &Node, value: &Value, path: &Path<'_>, visit: &mut dyn FnMut(&Node, &Value, &Path<'_>)) {
     match value {
         Value::Object(fields) => {
-            if node.embedded && !is_root {
-                for name in ["apiVersion", "kind"] {
-                    if fields.get(name).and_then(Value::as_str).unwrap_or_default().is_empty() {
-                        errors.push(Error::required(path.child(name), "must not be empty"));
-                    }
-                }
-            }
             for (name, value) in fields {
                 match (node.properties.get(name), &node.additional) {
-                    (Some(inner), _) => lists(inner, value, &path.child(name), false, errors),
-                    (None, Additional::Schema(inner)) => lists(inner, value, &path.key(name), false, errors),
+                    (Some(inner), _) => visit(inner, value, &path.child(name)),
+                    (None, Additional::Schema(inner)) => visit(inner, value, &path.key(name)),
                     _ => {}
                 }
             }
         }
         Value::Array(items) => {
-            match &node.list {
-                List::Atomic => {}
-                List::Set => repeated(items.iter().cloned(), path, errors),
-                List::Map(keys) => {
-                    let key = |item: &Value| -> Value {
-                        let pairs = keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
-                        Value::Object(pairs.collect())
-                    };
-                    repeated(items.iter().map(key), path, errors);
-                }
-            }
             if let Some(inner) = &node.items {
                 for (i, item) in items.iter().enumerate() {
-                    lists(inner, item, &path.index(i), false, errors);
+                    visit(inner, item, &path.index(i));
                 }
             }
         }
