@@ -15,7 +15,6 @@ pub(crate) fn fill(server: &ApiServer) {
     };
     for namespace in ["default", "kube-system", "kube-public", "kube-node-lease"] {
         put("", "namespaces", "", json!({"metadata": {"name": namespace}}));
-        put("", "serviceaccounts", namespace, json!({"metadata": {"name": "default"}}));
     }
     put(
         "",

@@ -5,6 +5,7 @@
 //! themselves know no kind by name, except for the few subresources that only pods have.
 
 pub mod builtin;
+mod convert;
 pub mod fields;
 mod rules;
 

@@ -3,7 +3,7 @@
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::Resource;
+use super::{Resource, convert};
 use crate::field;
 use crate::status::Status;
 
@@ -72,5 +72,20 @@ impl Rules for BuiltIn {
         _subresource: Option<&str>,
     ) -> Vec<field::Error> {
         Vec::new()
+    }
+
+    fn convert<'a>(
+        &'a self,
+        resource: &'a Resource,
+        objects: Vec<Value>,
+        to_api_version: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
+        let _ = resource;
+        let converted = objects.into_iter().map(|object| convert::convert(object, to_api_version)).collect();
+        Box::pin(std::future::ready(converted))
+    }
+
+    fn same_schema(&self, resource: &Resource) -> bool {
+        !convert::differs(&resource.kind)
     }
 }

@@ -25,6 +25,10 @@ impl ApiServer {
     ) -> Result<Arc<Record>, Status> {
         let resource = &target.resource;
         settle_namespace(&mut object, target)?;
+        if !matches!(text(&object, "resourceVersion").as_str(), "" | "0") {
+            let why = "resourceVersion should not be set on objects to be created";
+            return Err(Status::failure(500, "", why));
+        }
         clear_system_fields(&mut object);
         let unknown = settle_shape(resource, &mut object)?;
         report_unknown(options, &unknown)?;
@@ -82,7 +86,12 @@ impl ApiServer {
                 self.store().create(&resource.table, draft)
             };
             match stored {
-                Ok(record) => return Ok(record),
+                Ok(record) => {
+                    if resource.table.as_ref() == "/namespaces" && !options.dry_run {
+                        self.furnish(&record.name).await?;
+                    }
+                    return Ok(record);
+                }
                 Err(Refused::Exists) if generated && tries < NAME_TRIES => {}
                 Err(Refused::Exists) if generated => {
                     return Err(Status::generate_name_conflict(resource.group_resource(), &name, 1));
@@ -91,6 +100,16 @@ impl ApiServer {
                 Err(_) => return Err(Status::already_exists(resource.group_resource(), &name)),
             }
         }
+    }
+
+    /// What controllers of a real cluster put into every new namespace: here, the default service account.
+    async fn furnish(&self, namespace: &str) -> Result<(), Status> {
+        let Some(accounts) = self.registry().find("", "v1", "serviceaccounts") else { return Ok(()) };
+        let account = json!({
+            "kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "default"},
+        });
+        let target = Target::object(&accounts, namespace, "");
+        Box::pin(self.create(&target, account, &WriteOptions::default())).await.map(|_| ())
     }
 
     /// Gives a new object its uid, its time and, where asked, its name.

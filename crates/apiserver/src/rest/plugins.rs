@@ -64,7 +64,7 @@ pub(super) fn mutate(
         return Ok(());
     }
     if operation == Operation::Create {
-        service_account(object);
+        service_account(server, target, object)?;
         priority(server, target, object)?;
     }
     if matches!(operation, Operation::Create | Operation::Update) {
@@ -73,15 +73,24 @@ pub(super) fn mutate(
     Ok(())
 }
 
-fn service_account(pod: &mut Value) {
-    let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else { return };
+fn service_account(server: &ApiServer, target: &Target, pod: &mut Value) -> Result<(), Status> {
+    let pod_name = pod.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else { return Ok(()) };
     let named = spec.get("serviceAccountName").and_then(Value::as_str).is_some_and(|name| !name.is_empty());
     if !named {
         spec.insert("serviceAccountName".to_owned(), json!("default"));
     }
+    let name = spec.get("serviceAccountName").and_then(Value::as_str).unwrap_or_default().to_owned();
+    if server.store().get("/serviceaccounts", &target.namespace, &name).is_none() {
+        let why = format!(
+            "error looking up service account {}/{name}: serviceaccount \"{name}\" not found",
+            target.namespace
+        );
+        return Err(Status::forbidden(target.resource.group_resource(), &pod_name, why));
+    }
     // The old name of the field is always written along.
-    let name = spec.get("serviceAccountName").cloned().unwrap_or_default();
-    spec.insert("serviceAccount".to_owned(), name);
+    spec.insert("serviceAccount".to_owned(), Value::String(name));
+    Ok(())
 }
 
 /// Resolves `priorityClassName` (or the global default class) to a number.

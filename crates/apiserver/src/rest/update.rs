@@ -129,6 +129,8 @@ impl ApiServer {
         let subresource = target.subresource.as_deref();
         strategy::prepare_update(resource, subresource, object, old);
         if let Some(meta) = metadata(object) {
+            // Field management is not kept.
+            meta.remove("managedFields");
             for key in ["labels", "annotations", "finalizers", "ownerReferences", "generateName"] {
                 drop_empty(meta, key);
             }
