@@ -35,7 +35,10 @@ pub struct Error {
 
 /// The operations of a patch, in order.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Operations(Vec<Operation>);
+pub struct Operations {
+    operations: Vec<Operation>,
+    unknown: Vec<String>,
+}
 
 #[derive(Clone, Debug, PartialEq, serde::Deserialize)]
 struct Operation {
@@ -61,19 +64,32 @@ impl Operations {
             )));
         }
         let mut operations = Vec::with_capacity(items.len());
-        for item in items {
-            if !item.is_object() {
+        let mut unknown = Vec::new();
+        for (i, item) in items.into_iter().enumerate() {
+            let Value::Object(fields) = &item else {
                 return Err(decoding(&unmarshal_error(&item, "handlers.jsonPatchOp")));
-            }
+            };
+            let is_unknown = |name: &&String| !matches!(name.as_str(), "op" | "path" | "from" | "value");
+            unknown.extend(
+                fields
+                    .keys()
+                    .filter(is_unknown)
+                    .map(|name| format!("json patch unknown field \"[{i}].{name}\"")),
+            );
             operations.push(serde_json::from_value(item).map_err(|error| decoding(&error.to_string()))?);
         }
-        Ok(Self(operations))
+        Ok(Self { operations, unknown })
+    }
+
+    /// Fields of operations that mean nothing, as `fieldValidation` reports them.
+    pub fn unknown_fields(&self) -> &[String] {
+        &self.unknown
     }
 
     /// Carries out all operations, or none.
     pub fn apply(&self, mut object: Value) -> Result<Value, Error> {
         let mut copied = 0;
-        for (index, operation) in self.0.iter().enumerate() {
+        for (index, operation) in self.operations.iter().enumerate() {
             operation.apply(&mut object, &mut copied).map_err(|why| Error {
                 index,
                 op: operation.op.clone(),
@@ -87,8 +103,10 @@ impl Operations {
 
 impl Operation {
     fn apply(&self, object: &mut Value, copied: &mut usize) -> Result<(), String> {
-        let path = pointer(self.path.as_deref(), "path")?;
-        let from = || pointer(self.from.as_deref(), "from");
+        let is_added = matches!(self.op.as_str(), "add" | "move" | "copy");
+        let path = counted_from_start(pointer(self.path.as_deref(), "path")?, object, is_added);
+        let from =
+            || Ok::<_, String>(counted_from_start(pointer(self.from.as_deref(), "from")?, object, false));
         let operation = match self.op.as_str() {
             "add" => {
                 within_depth(&path, &self.value)?;
@@ -99,8 +117,8 @@ impl Operation {
                 PatchOperation::Replace(ReplaceOperation { path, value: self.value.clone() })
             }
             "remove" => PatchOperation::Remove(RemoveOperation { path }),
-            // A test for null also holds where nothing is.
-            "test" if self.value.is_null() && object.resolve(&path).is_err() => return Ok(()),
+            // A test for null also holds where an object has no such field.
+            "test" if self.value.is_null() && lacks_field(object, &path) => return Ok(()),
             "test" => PatchOperation::Test(TestOperation { path, value: self.value.clone() }),
             "move" => {
                 let from = from()?;
@@ -128,6 +146,37 @@ fn pointer(text: Option<&str>, field: &str) -> Result<PointerBuf, String> {
     PointerBuf::parse(text).map_err(|error| format!("{field} is not a JSON pointer: {error}"))
 }
 
+/// Indexes below zero count from the end of a list, as the library behind the real server has it.
+fn counted_from_start(path: PointerBuf, object: &Value, is_added: bool) -> PointerBuf {
+    if !path.tokens().any(|token| token.decoded().starts_with('-')) {
+        return path;
+    }
+    let last = path.count().saturating_sub(1);
+    let mut found = Some(object);
+    let mut counted = PointerBuf::new();
+    for (at, token) in path.tokens().enumerate() {
+        let name = token.decoded();
+        let list = found.and_then(Value::as_array);
+        let room = list.map_or(0, Vec::len) + usize::from(is_added && at == last);
+        let index = name.parse::<i64>().ok().filter(|index| *index < 0 && list.is_some());
+        let index = index.and_then(|index| room.checked_add_signed(isize::try_from(index).ok()?));
+        let name = index.map_or_else(|| name.into_owned(), |index| index.to_string());
+        found = found.and_then(|value| match value {
+            Value::Array(items) => items.get(name.parse::<usize>().ok()?),
+            Value::Object(fields) => fields.get(&name),
+            _ => None,
+        });
+        counted.push_back(name);
+    }
+    counted
+}
+
+fn lacks_field(object: &Value, path: &PointerBuf) -> bool {
+    let Some((parent, name)) = path.split_back() else { return false };
+    let fields = object.resolve(parent).ok().and_then(Value::as_object);
+    fields.is_some_and(|fields| !fields.contains_key(name.decoded().as_ref()))
+}
+
 fn within_depth(path: &PointerBuf, value: &Value) -> Result<(), String> {
     if path.count() + depth(value) > MAX_DEPTH {
         return Err(format!("the result would be nested more than {MAX_DEPTH} levels deep"));
@@ -140,6 +189,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::patch::strategic::tests::any_json;
 
     fn apply(object: Value, patch: &Value) -> Result<Value, String> {
         let operations = Operations::parse(patch.to_string().as_bytes()).map_err(|status| status.message)?;
@@ -164,6 +214,39 @@ mod tests {
     }
 
     #[test]
+    fn indexes_below_zero_count_from_the_end() {
+        check(json!({"l": [1, 2]}), json!([{"op": "remove", "path": "/l/-1"}]), json!({"l": [1]}));
+        check(
+            json!({"l": [1, 2]}),
+            json!([{"op": "add", "path": "/l/-1", "value": 3}]),
+            json!({"l": [1, 2, 3]}),
+        );
+        check(
+            json!({"l": [1, 2]}),
+            json!([{"op": "add", "path": "/l/-2", "value": 3}]),
+            json!({"l": [1, 3, 2]}),
+        );
+        check(
+            json!({"l": [1, 2]}),
+            json!([{"op": "replace", "path": "/l/-2", "value": 3}]),
+            json!({"l": [3, 2]}),
+        );
+        check(
+            json!({"l": [{"a": 1}, {"a": 2}], "-1": 0}),
+            json!([{"op": "add", "path": "/l/-1/a", "value": 3}, {"op": "remove", "path": "/-1"}]),
+            json!({"l": [{"a": 1}, {"a": 3}]}),
+        );
+        assert!(apply(json!({"l": [1]}), &json!([{"op": "remove", "path": "/l/-2"}])).is_err());
+    }
+
+    #[test]
+    fn unknown_fields_of_operations_are_named() {
+        let body = json!([{"op": "test", "path": "/a", "valeu": 1}]).to_string();
+        let operations = Operations::parse(body.as_bytes()).unwrap();
+        assert_eq!(operations.unknown_fields(), ["json patch unknown field \"[0].valeu\""]);
+    }
+
+    #[test]
     fn operations_that_do_not_fit_fail() {
         for patch in [
             json!([{"op": "test", "path": "/a", "value": 2}]),
@@ -174,6 +257,7 @@ mod tests {
             json!([{"op": "jump", "path": "/a"}]),
             json!([{"op": "copy", "path": "/b"}]),
             json!([{"op": "add", "path": "b", "value": 1}]),
+            json!([{"op": "test", "path": "/x/y", "value": null}]),
         ] {
             assert!(apply(json!({"a": 1}), &patch).is_err(), "{patch}");
         }
@@ -198,6 +282,15 @@ mod tests {
         patch.extend((0..100).map(|i| json!({"op": "copy", "from": "", "path": format!("/n{i}")})));
         let error = apply(json!({}), &Value::Array(patch)).unwrap_err();
         assert!(error.contains("copies have more than") || error.contains("nested more"), "{error}");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_patch_panics(object in any_json(), ops in proptest::collection::vec(
+            ("add|remove|replace|move|copy|test", "(/[abc0-9-]{0,2}){0,3}", "(/[abc0-9-]{0,2}){0,3}", any_json()), 0..6)) {
+            let ops = ops.into_iter().map(|(op, path, from, value)| json!({"op": op, "path": path, "from": from, "value": value}));
+            let _ = apply(json!({"a": object}), &Value::Array(ops.collect()));
+        }
     }
 
     #[test]

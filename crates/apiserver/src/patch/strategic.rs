@@ -144,7 +144,10 @@ fn order_lists(original: &mut Object, patch: &mut Object, shape: &'static Shape)
             check_order(new, &order, key)?;
         }
         let old = original.remove(name).map(list).transpose()?;
-        let server_order = old.clone().unwrap_or_default();
+        let server_order = match (&old, &new, key) {
+            (Some(old), Some(new), Some(key)) => order_seen_by_server(old, new, key),
+            (old, ..) => old.clone().unwrap_or_default(),
+        };
         let merged = match (old, new.clone()) {
             (None, None) => continue,
             (Some(old), None) => old,
@@ -157,6 +160,32 @@ fn order_lists(original: &mut Object, patch: &mut Object, shape: &'static Shape)
         original.insert(name.to_owned(), Value::Array(ordered));
     }
     Ok(())
+}
+
+/// The order by which the real server weaves in its own items. It deletes and appends in place, so that as many new
+/// items as there were deletions count as known, at the end.
+fn order_seen_by_server(old: &[Value], new: &[Value], key: &str) -> Vec<Value> {
+    let directive = |item: &&Value, name: &str| item.get(PATCH).is_some_and(|found| found == name);
+    let deleted: Vec<Value> = new.iter().filter(|item| directive(item, "delete")).cloned().collect();
+    let deleted = Places::of_existing(&deleted, key);
+    let is_kept = |item: &&Value| item.get(key).is_none_or(|found| deleted.find(found).is_none());
+    let mut order: Vec<Value> = old.iter().filter(is_kept).cloned().collect();
+    if new.iter().any(|item| directive(&item, "replace")) {
+        return order;
+    }
+    let mut places = Places::of_existing(&order, key);
+    for item in new.iter().filter(|item| item.get(PATCH).is_none()) {
+        if order.len() == old.len() {
+            break;
+        }
+        if let Some(found) = item.get(key)
+            && places.find(found).is_none()
+        {
+            places.add(found, order.len());
+            order.push(item.clone());
+        }
+    }
+    order
 }
 
 /// The items of a patch list must stand in the element order, in that order.

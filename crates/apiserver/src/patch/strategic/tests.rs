@@ -267,6 +267,19 @@ fn kubectl_apply_of_a_changed_and_removed_container() {
 }
 
 #[test]
+fn an_item_that_takes_the_place_of_a_deleted_one_counts_as_the_servers_last() {
+    check(
+        "Pod",
+        json!({"spec": {"containers": [{"name": "a"}, {"name": "b"}, {"name": "d"}]}}),
+        json!({"spec": {
+            "$setElementOrder/containers": [{"name": "b"}, {"name": "c"}],
+            "containers": [{"name": "c"}, {"name": "a", "$patch": "delete"}],
+        }}),
+        json!({"spec": {"containers": [{"name": "b"}, {"name": "d"}, {"name": "c"}]}}),
+    );
+}
+
+#[test]
 fn directives_never_reach_the_object() {
     check(
         "Pod",

@@ -65,6 +65,11 @@ pub(super) fn limits(
             None
         }
     });
+    let rules_path = path.child("x-kubernetes-validations");
+    let rules = fields.get("x-kubernetes-validations").and_then(Value::as_array).cloned().unwrap_or_default();
+    for (i, rule) in rules.iter().enumerate() {
+        check_rule(rule, &rules_path.index(i), errors);
+    }
     Some(Box::new(Limits {
         required: strings(fields, "required"),
         allowed: fields.get("enum").and_then(Value::as_array).filter(|list| !list.is_empty()).cloned(),
@@ -84,8 +89,24 @@ pub(super) fn limits(
         any_of,
         one_of,
         not,
-        rules: fields.get("x-kubernetes-validations").and_then(Value::as_array).cloned().unwrap_or_default(),
+        rules,
     }))
+}
+
+/// The form of a CEL rule; whether it compiles is not checked, as rules are not evaluated.
+fn check_rule(rule: &Value, path: &Path<'_>, errors: &mut Vec<Error>) {
+    let text = |name: &str| rule.get(name).and_then(Value::as_str).map(str::trim);
+    let (body, message) = (text("rule").unwrap_or_default(), text("message"));
+    if body.is_empty() {
+        errors.push(Error::required(path.child("rule"), "rule is not specified"));
+    } else if message == Some("") {
+        errors.push(Error::invalid(path.child("message"), "", "message must be non-empty if specified"));
+    } else if let Some(message) = message.filter(|message| message.contains('\n')) {
+        errors.push(Error::invalid(path.child("message"), message, "message must not contain line breaks"));
+    } else if message.is_none() && body.contains('\n') {
+        let why = "message must be specified if rule contains line breaks";
+        errors.push(Error::required(path.child("message"), why));
+    }
 }
 
 /// `{type: integer}` or `{type: string}`, or an `anyOf` of both.
