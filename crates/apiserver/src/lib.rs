@@ -16,6 +16,7 @@ pub mod clock;
 pub mod discovery;
 pub mod field;
 pub mod jsonpath;
+pub mod kinds;
 pub mod openapi;
 pub mod patch;
 pub mod random;

@@ -287,7 +287,7 @@ pub(super) fn field_ref(found: &mut Violations, reference: &Value, allowed: &[&s
     let subscript = field.strip_suffix("']").and_then(|rest| rest.split_once("['"));
     match subscript {
         Some(("metadata.annotations", key)) => {
-            each(found, path, key, names::qualified_name(&key.to_lowercase()))
+            each(found, path, key, names::qualified_name(&key.to_lowercase()));
         }
         Some(("metadata.labels", key)) => each(found, path, key, names::qualified_name(key)),
         Some((owner, _)) => found.push(Violation::invalid(path, owner, "does not support subscript")),

@@ -89,7 +89,8 @@ pub fn qualified_name(text: &str) -> Vec<String> {
             match prefix.is_empty() {
                 true => broken.push("prefix part must be non-empty".to_owned()),
                 false => {
-                    broken.extend(dns_subdomain(prefix).into_iter().map(|rule| format!("prefix part {rule}")))
+                    broken
+                        .extend(dns_subdomain(prefix).into_iter().map(|rule| format!("prefix part {rule}")));
                 }
             }
             (*name).to_owned()

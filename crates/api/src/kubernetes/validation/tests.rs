@@ -84,7 +84,7 @@ fn variables_have_one_source() {
     check(
         |spec| {
             spec["containers"][0]["env"] =
-                json!([{"value": "x"}, {"name": "a=b"}, {"name": "c", "valueFrom": {}}])
+                json!([{"value": "x"}, {"name": "a=b"}, {"name": "c", "valueFrom": {}}]);
         },
         &[
             "spec.containers[0].env[0].name: Required value",
@@ -271,7 +271,7 @@ fn images_deadlines_and_new_tolerations_may_change() {
     check_update(
         |spec| {
             spec["tolerations"] =
-                json!([{"key": "a", "operator": "Exists"}, {"key": "b", "operator": "Exists"}])
+                json!([{"key": "a", "operator": "Exists"}, {"key": "b", "operator": "Exists"}]);
         },
         &[],
     );
