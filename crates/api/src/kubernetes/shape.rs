@@ -102,6 +102,7 @@ enum Type {
     Float,
     Quantity,
     Time,
+    MicroTime,
     IntOrString,
     Duration,
     Bytes,
@@ -171,7 +172,8 @@ fn kind(code: &str, by_name: &BTreeMap<&'static str, usize>) -> Option<Type> {
         "l" => Type::Int64,
         "f" => Type::Float,
         "q" => Type::Quantity,
-        "t" | "m" => Type::Time,
+        "t" => Type::Time,
+        "m" => Type::MicroTime,
         "x" => Type::IntOrString,
         "d" => Type::Duration,
         "y" => Type::Bytes,
@@ -200,8 +202,11 @@ impl Walk {
         match (kind, value) {
             (Type::Pointer(inner), value) => self.write(inner, value, owner),
             (Type::Any, value) => Ok(value.clone()),
-            (Type::Text | Type::Time | Type::Duration | Type::Bytes, Value::String(_))
-            | (Type::Bool, Value::Bool(_)) => Ok(value.clone()),
+            (Type::Text | Type::Duration | Type::Bytes, Value::String(_)) | (Type::Bool, Value::Bool(_)) => {
+                Ok(value.clone())
+            }
+            (Type::Time, Value::String(text)) => Ok(with_digits(text, 0).into()),
+            (Type::MicroTime, Value::String(text)) => Ok(with_digits(text, 6).into()),
             (Type::Float, Value::Number(_)) => Ok(value.clone()),
             (Type::Int32, Value::Number(number)) => match integer(number) {
                 Some(number) if i32::try_from(number).is_ok() => Ok(number.into()),
@@ -277,9 +282,13 @@ impl Walk {
             Type::Bool => Value::Bool(false),
             Type::Int32 | Type::Int64 | Type::Float | Type::IntOrString => 0.into(),
             Type::Quantity => Value::String("0".to_owned()),
-            Type::Time | Type::Bytes | Type::Any | Type::Pointer(_) | Type::List(_) | Type::Map(_) => {
-                Value::Null
-            }
+            Type::Time
+            | Type::MicroTime
+            | Type::Bytes
+            | Type::Any
+            | Type::Pointer(_)
+            | Type::List(_)
+            | Type::Map(_) => Value::Null,
             Type::Struct(index) => {
                 let mut walk =
                     Walk { shapes: self.shapes, unknown: self.unknown, found: Vec::new(), path: Vec::new() };
@@ -318,6 +327,7 @@ impl Walk {
             Type::Float => "float64".to_owned(),
             Type::Quantity => "resource.Quantity".to_owned(),
             Type::Time => "v1.Time".to_owned(),
+            Type::MicroTime => "v1.MicroTime".to_owned(),
             Type::Bytes => "[]uint8".to_owned(),
             Type::Any => "runtime.RawExtension".to_owned(),
             Type::Pointer(inner) => self.go_type(inner),
@@ -357,10 +367,25 @@ fn is_empty(kind: &Type, value: &Value) -> bool {
         Type::Map(_) => value.as_object().is_none_or(Map::is_empty),
         Type::Bytes => value.as_str().is_none_or(str::is_empty),
         Type::Pointer(_) => value.is_null(),
-        Type::Quantity | Type::Time | Type::IntOrString | Type::Duration | Type::Any | Type::Struct(_) => {
-            false
-        }
+        Type::Quantity
+        | Type::Time
+        | Type::MicroTime
+        | Type::IntOrString
+        | Type::Duration
+        | Type::Any
+        | Type::Struct(_) => false,
     }
+}
+
+/// A time of UTC with this many digits after the second. Others, which no server writes, stay as they are.
+fn with_digits(text: &str, digits: usize) -> String {
+    let Some(time) = text.strip_suffix('Z') else { return text.to_owned() };
+    let (whole, fraction) = time.split_once('.').unwrap_or((time, ""));
+    if digits == 0 {
+        return format!("{whole}Z");
+    }
+    let fraction: String = fraction.chars().chain(std::iter::repeat('0')).take(digits).collect();
+    format!("{whole}.{fraction}Z")
 }
 
 /// A JSON number as an integer; `80.0` counts, because YAML writers produce it.
@@ -376,102 +401,4 @@ fn integer(number: &serde_json::Number) -> Option<i64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[track_caller]
-    fn check(type_name: &str, mut value: Value, expected: &Value) {
-        canonical(type_name, &mut value, Unknown::Drop).expect("fits its type");
-        assert_eq!(&value, expected);
-    }
-
-    #[test]
-    fn every_line_of_the_table_is_understood() {
-        for line in TYPES.lines() {
-            let (name, members) = line.split_once(' ').unwrap_or((line, ""));
-            let index = shapes().by_name[name];
-            assert_eq!(shapes().shapes[index].fields.len(), members.split_whitespace().count(), "{name}");
-        }
-    }
-
-    #[test]
-    fn empty_optional_members_disappear_and_structs_by_value_appear() {
-        check(
-            "core.Container",
-            json!({"name": "a", "env": [{"name": "A", "value": ""}], "args": [], "stdin": false, "tty": null}),
-            &json!({"name": "a", "env": [{"name": "A"}], "resources": {}}),
-        );
-    }
-
-    #[test]
-    fn pointers_keep_their_zero_values() {
-        check(
-            "core.PodSpec",
-            json!({"containers": [], "hostUsers": false, "hostPID": false, "priority": 0, "securityContext": {}}),
-            &json!({"containers": [], "hostUsers": false, "priority": 0, "securityContext": {}}),
-        );
-    }
-
-    #[test]
-    fn required_members_are_written_even_when_absent() {
-        check("core.GRPCAction", json!({"port": 9}), &json!({"port": 9, "service": null}));
-        check(
-            "core.PodTemplateSpec",
-            json!({}),
-            &json!({
-            "metadata": {"creationTimestamp": null}, "spec": {"containers": null}}),
-        );
-        check(
-            "core.ResourceFieldSelector",
-            json!({"resource": "limits.cpu"}),
-            &json!({"resource": "limits.cpu", "divisor": "0"}),
-        );
-    }
-
-    #[test]
-    fn quantities_become_canonical() {
-        check(
-            "core.ResourceRequirements",
-            json!({"limits": {"cpu": 0.05, "memory": "1024Ki"}, "requests": {}}),
-            &json!({"limits": {"cpu": "50m", "memory": "1Mi"}}),
-        );
-    }
-
-    #[test]
-    fn unknown_members_are_named_with_their_path() {
-        let pod = json!({"spec": {"containers": [{"name": "a", "foo": 1}], "bar": {}}});
-        let found = unknown_members("core.Pod", &pod).expect("fits its type");
-        assert_eq!(found, ["spec.bar", "spec.containers[0].foo"]);
-    }
-
-    #[test]
-    fn unknown_members_can_be_kept() {
-        let mut container = json!({"name": "a", "foo": 1});
-        canonical("core.Container", &mut container, Unknown::Keep).expect("fits its type");
-        assert_eq!(container, json!({"name": "a", "foo": 1, "resources": {}}));
-    }
-
-    #[test]
-    fn wrong_types_are_named_as_a_server_names_them() {
-        let mut deployment = json!({"spec": {"replicas": "3"}});
-        let error =
-            canonical("apps.Deployment", &mut deployment, Unknown::Drop).expect_err("text is no number");
-        assert_eq!(
-            error.to_string(),
-            "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32"
-        );
-    }
-
-    #[test]
-    fn kinds_are_found_by_group() {
-        assert_eq!(type_of("", "v1", "Pod"), Some("core.Pod"));
-        assert_eq!(type_of("apps", "v1", "Deployment"), Some("apps.Deployment"));
-        assert_eq!(type_of("rbac.authorization.k8s.io", "v1", "Role"), Some("rbac.Role"));
-        assert_eq!(
-            type_of("autoscaling", "v1", "HorizontalPodAutoscaler"),
-            Some("autoscaling1.HorizontalPodAutoscaler")
-        );
-        assert_eq!(type_of("apps.kruise.io", "v1", "CloneSet"), None);
-    }
-}
+mod tests;

@@ -4,6 +4,7 @@
 //! rules run; the result lists every violation in the order a server lists them.
 
 mod container;
+mod environment;
 pub mod names;
 mod pod;
 mod resources;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::kubernetes::shape;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -355,6 +356,85 @@ fn job_templates_get_defaults_for_their_pods_only() {
     job_template_spec(&mut template, SERVER);
     assert_eq!(template["spec"].get("parallelism"), None);
     assert_eq!(template["spec"]["template"]["spec"]["restartPolicy"], "Always");
+}
+
+/// Seen running: what a cluster with OpenKruise stored for this template.
+#[test]
+fn a_rich_kruise_template_is_stored_as_the_original_stores_it() {
+    let mut template = json!({
+        "metadata": {"labels": {"app": "rich"}},
+        "spec": {
+            "terminationGracePeriodSeconds": 3,
+            "tolerations": [{"key": "k", "operator": "Exists"}],
+            "initContainers": [{"name": "prep", "image": "init"}, {"name": "prep2", "image": "init:7"}],
+            "containers": [
+                {
+                    "name": "main", "image": "registry.example:5000/web", "args": [],
+                    "env": [{"name": "EMPTY", "value": ""},
+                        {"name": "LIM", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}],
+                    "ports": [{"containerPort": 8080, "name": "http"}],
+                    "resources": {"requests": {"cpu": 0.05, "memory": "1024Ki", "ephemeral-storage": "0"},
+                        "limits": {"cpu": "1000m", "memory": "2048Mi"}},
+                    "volumeMounts": [{"name": "scratch", "mountPath": "/scratch", "readOnly": false}],
+                },
+                {
+                    "name": "second", "image": "web:latest", "imagePullPolicy": "",
+                    "livenessProbe": {"httpGet": {"port": 80}, "initialDelaySeconds": 3000},
+                    "startupProbe": {"grpc": {"port": 9000}, "failureThreshold": 500},
+                },
+            ],
+            "volumes": [
+                {"name": "scratch"},
+                {"name": "eph", "ephemeral": {"volumeClaimTemplate": {"spec": {
+                    "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "0.5Gi"}}}}}},
+            ],
+        },
+    });
+    pod_template_spec(&mut template, &Options::KRUISE_TEMPLATE);
+    shape::canonical("core.PodTemplateSpec", &mut template, shape::Unknown::Drop).expect("fits its type");
+    let log = "/dev/termination-log";
+    assert_eq!(
+        template,
+        json!({
+            "metadata": {"creationTimestamp": null, "labels": {"app": "rich"}},
+            "spec": {
+                "dnsPolicy": "ClusterFirst", "restartPolicy": "Always", "schedulerName": "default-scheduler",
+                "securityContext": {}, "terminationGracePeriodSeconds": 3,
+                "tolerations": [{"key": "k", "operator": "Exists"}],
+                "initContainers": [
+                    {"name": "prep", "image": "init", "imagePullPolicy": "Always", "resources": {},
+                        "terminationMessagePath": log, "terminationMessagePolicy": "File"},
+                    {"name": "prep2", "image": "init:7", "imagePullPolicy": "IfNotPresent", "resources": {},
+                        "terminationMessagePath": log, "terminationMessagePolicy": "File"}],
+                "containers": [
+                    {
+                        "name": "main", "image": "registry.example:5000/web", "imagePullPolicy": "Always",
+                        "env": [{"name": "EMPTY"}, {"name": "LIM", "valueFrom": {"resourceFieldRef": {
+                            "divisor": "0", "resource": "limits.cpu"}}}],
+                        "ports": [{"containerPort": 8080, "name": "http", "protocol": "TCP"}],
+                        "resources": {"limits": {"cpu": "1", "memory": "2Gi"},
+                            "requests": {"cpu": "50m", "ephemeral-storage": "0", "memory": "1Mi"}},
+                        "terminationMessagePath": log, "terminationMessagePolicy": "File",
+                        "volumeMounts": [{"mountPath": "/scratch", "name": "scratch"}],
+                    },
+                    {
+                        "name": "second", "image": "web:latest", "imagePullPolicy": "Always", "resources": {},
+                        "livenessProbe": {"failureThreshold": 3, "initialDelaySeconds": 3000, "periodSeconds": 10,
+                            "successThreshold": 1, "timeoutSeconds": 1,
+                            "httpGet": {"path": "/", "port": 80, "scheme": "HTTP"}},
+                        "startupProbe": {"failureThreshold": 500, "grpc": {"port": 9000, "service": null},
+                            "periodSeconds": 10, "successThreshold": 1, "timeoutSeconds": 1},
+                        "terminationMessagePath": log, "terminationMessagePolicy": "File",
+                    }],
+                "volumes": [
+                    {"emptyDir": {}, "name": "scratch"},
+                    {"name": "eph", "ephemeral": {"volumeClaimTemplate": {
+                        "metadata": {"creationTimestamp": null},
+                        "spec": {"accessModes": ["ReadWriteOnce"],
+                            "resources": {"requests": {"storage": "512Mi"}}}}}}],
+            },
+        })
+    );
 }
 
 /// Values from the words that pod specs are made of, so that generated objects reach the rules.

@@ -1,6 +1,6 @@
 //! Rules of volumes and of the mounts that use them.
 
-use super::container::field_ref;
+use super::environment::field_ref;
 use super::names;
 use super::{Violation, Violations, each, get, list, number, text};
 use serde_json::Value;
