@@ -87,6 +87,7 @@ macro_rules! open_enum {
 }
 
 #[cfg(test)]
+#[allow(unreachable_pub, reason = "the macro declares public items, and a test module is private")]
 mod tests {
     open_enum! {
         /// Colours.

@@ -47,7 +47,7 @@ fn pruned(value: &Value, schema: &Value, path: &str, cut: &mut Vec<String>) {
             }
         }
         Value::Array(items) if !open => {
-            items.iter().for_each(|item| pruned(item, &schema["items"], path, cut))
+            items.iter().for_each(|item| pruned(item, &schema["items"], path, cut));
         }
         _ => {}
     }
