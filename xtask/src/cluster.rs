@@ -35,7 +35,7 @@ use clap::{Args, Subcommand};
 
 use self::kubectl::Kubectl;
 use self::layout::{Layout, MAX_HOLLOW};
-use self::packages::Packages;
+use self::packages::{Apt, Packages};
 use self::pki::Pki;
 use self::process::Started;
 use self::progress::{Progress, wait_for};
@@ -122,9 +122,10 @@ pub(crate) fn up(options: &Options) -> Result<Running> {
     let progress = Progress::start();
     let _lock = lock(&layout, &progress)?;
     prepare_state(&layout, &progress)?;
-    packages::install(&layout, &progress, &packages::RUN_TOOLS)?;
-    let packages = packages::unpack(&layout, &progress)?;
-    let binaries = binaries(&layout, &progress, options.bin_dir.as_deref())?;
+    let apt = Apt::new(&layout, &progress);
+    apt.install(&packages::RUN_TOOLS)?;
+    let packages = apt.unpack()?;
+    let binaries = binaries(&layout, &progress, &apt, options.bin_dir.as_deref())?;
     let record = decide(&layout, options, &binaries)?;
     record.write(&layout)?;
 
@@ -152,6 +153,7 @@ pub(crate) fn down() -> Result<()> {
     let layout = Layout::of_this_machine()?;
     let progress = Progress::start();
     let _lock = lock(&layout, &progress)?;
+    process::end_left_over_tasks(&layout)?;
     cleanup::everything(&layout)?;
     progress.say(format!("the cluster is down; logs stay in {}", layout.logs().display()));
     Ok(())
@@ -186,11 +188,11 @@ fn prepare_state(layout: &Layout, progress: &Progress) -> Result<()> {
 }
 
 /// The binaries to run: the given ones, those of the cluster that runs, or Debian's.
-fn binaries(layout: &Layout, progress: &Progress, given: Option<&Path>) -> Result<Binaries> {
+fn binaries(layout: &Layout, progress: &Progress, apt: &Apt<'_>, given: Option<&Path>) -> Result<Binaries> {
     match (given, Record::read(layout)?) {
         (Some(dir), _) => Binaries::open(dir),
         (None, Some(record)) => Binaries::open(&record.bin_dir),
-        (None, None) => build::build(layout, progress),
+        (None, None) => build::build(layout, progress, apt),
     }
 }
 
@@ -213,19 +215,23 @@ fn decide(layout: &Layout, options: &Options, binaries: &Binaries) -> Result<Rec
 fn wait_for_nodes(layout: &Layout, progress: &Progress, record: &Record) -> Result<()> {
     let kubectl = Kubectl::find(layout)?;
     let expected = status::expected_nodes(record);
-    let mut missing = Vec::new();
     let mut told = false;
-    wait_for("the nodes' becoming Ready", Duration::from_secs(120), || {
+    wait_for("waiting for the nodes", Duration::from_secs(120), || {
+        if let Some(part) = status::stopped_parts(layout, record).first() {
+            bail!(process::died(layout, part));
+        }
         let nodes = kubectl.nodes().unwrap_or_default();
         let is_ready = |name: &String| nodes.iter().any(|node| node.ready && node.name == *name);
-        missing = expected.iter().filter(|name| !is_ready(name)).cloned().collect();
-        if !missing.is_empty() && !told {
+        if expected.iter().all(is_ready) {
+            return Ok(Some(()));
+        }
+        if !told {
             progress.say(format!("waiting for {} nodes", expected.len()));
             told = true;
         }
-        Ok(missing.is_empty().then_some(()))
+        Ok(None)
     })
-    .with_context(|| format!("not Ready: {}; logs are in {}", missing.join(", "), layout.logs().display()))
+    .with_context(|| format!("the nodes are not all Ready; logs are in {}", layout.logs().display()))
 }
 
 fn print_next_steps(running: &Running) {

@@ -11,7 +11,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use super::layout::Layout;
-use super::packages;
+use super::packages::{self, Apt};
 use super::progress::Progress;
 use super::tool;
 use super::version::{Binaries, PROGRAMS, Version};
@@ -41,24 +41,25 @@ pub(crate) fn cached(layout: &Layout) -> Option<Binaries> {
 }
 
 /// Builds all programs, unless the cache has them.
-pub(crate) fn build(layout: &Layout, progress: &Progress) -> Result<Binaries> {
+pub(crate) fn build(layout: &Layout, progress: &Progress, apt: &Apt<'_>) -> Result<Binaries> {
     if let Some(binaries) = cached(layout) {
         return Ok(binaries);
     }
-    packages::install(layout, progress, &packages::BUILD_TOOLS)?;
-    let told = packages::source_version(layout, progress, SOURCE_PACKAGE)?;
+    apt.install(&packages::BUILD_TOOLS)?;
+    let told = apt.source_version(SOURCE_PACKAGE)?;
     let version = Version::of_debian(&told).with_context(|| format!("cannot read the version {told:?}"))?;
-    let work = layout.cache.join("build");
+    let work = layout.cache.join(format!("build-{version}"));
     let tree = work.join(IMPORT_PATH);
     if !tree.is_dir() {
         progress.say(format!("unpacking the sources of Kubernetes {version}"));
         let partial = work.join("partial");
         tool::remove(&partial)?;
-        let unpacked = packages::unpack_source(layout, progress, SOURCE_PACKAGE, &partial)?;
+        let unpacked = apt.unpack_source(SOURCE_PACKAGE, &partial)?;
         fs::create_dir_all(tree.parent().context("the path has several parts")?)?;
         fs::rename(unpacked, &tree)?;
         tool::remove(&partial)?;
     }
+    fs::create_dir_all(work.join("tmp"))?;
     let generated = work.join("generated");
     if !generated.exists() {
         progress.say("generating the API description of Kubernetes");
@@ -81,6 +82,7 @@ pub(crate) fn build(layout: &Layout, progress: &Progress) -> Result<Binaries> {
     tool::remove(&place)?;
     fs::rename(&output, &place)?;
     tool::remove(&work)?;
+    tool::remove(&layout.cache.join("apt"))?;
     Binaries::open(&place)
 }
 
@@ -97,6 +99,8 @@ fn go_command(program: &str, work: &Path, tree: &Path) -> Command {
         .env_remove("GOFLAGS")
         .env("GOPATH", work)
         .env("GOCACHE", work.join("cache"))
+        // A killed compiler leaves files behind; there they go with the folder.
+        .env("GOTMPDIR", work.join("tmp"))
         // Go 1.19 refuses the tree in module mode.
         .env("GO111MODULE", "off")
         .env("GOTOOLCHAIN", "local")

@@ -3,6 +3,7 @@
 //! Installing `containerd`, `etcd-server`, `docker-registry` or `busybox-static` would start services, and would replace
 //! another container runtime or busybox that the machine uses. They are therefore downloaded and unpacked into the cache.
 
+use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -83,130 +84,143 @@ pub(crate) fn have(tools: &[(&str, &str)]) -> bool {
     missing(tools).is_empty()
 }
 
-/// Installs the tools that are missing.
-pub(crate) fn install(layout: &Layout, progress: &Progress, tools: &[(&str, &str)]) -> Result<()> {
-    let missing = missing(tools);
-    if missing.is_empty() {
-        return Ok(());
+/// Package management in one run of a command.
+#[derive(Debug)]
+pub(crate) struct Apt<'a> {
+    layout: &'a Layout,
+    progress: &'a Progress,
+    /// The machine's package lists are updated at most once, and only when something is wanted.
+    is_updated: Cell<bool>,
+    /// The same for our lists of source packages.
+    are_sources_known: Cell<bool>,
+}
+
+impl<'a> Apt<'a> {
+    pub(crate) fn new(layout: &'a Layout, progress: &'a Progress) -> Self {
+        Self { layout, progress, is_updated: Cell::new(false), are_sources_known: Cell::new(false) }
     }
-    update(layout, progress)?;
-    progress.say(format!("installing packages: {}", missing.join(", ")));
-    let install = || {
+
+    /// Installs the tools that are missing.
+    pub(crate) fn install(&self, tools: &[(&str, &str)]) -> Result<()> {
+        let missing = missing(tools);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        self.update()?;
+        self.progress.say(format!("installing packages: {}", missing.join(", ")));
         let mut command = apt(&[]);
         command.args(["install", "-y", "--no-install-recommends"]).args(&missing);
-        tool::run(layout, progress, tool::APT, "installing packages", &mut command)
-    };
-    if install().is_err() {
-        // A run that was killed while it installed leaves packages half-way; dpkg wants this before anything else.
-        let mut repair = Command::new("dpkg");
-        repair.args(["--configure", "-a"]).env("DEBIAN_FRONTEND", "noninteractive");
-        tool::run(layout, progress, tool::APT, "repairing half-installed packages", &mut repair)?;
-        install()?;
-    }
-    Ok(())
-}
-
-/// Downloads and unpacks the servers, unless they are in the cache.
-pub(crate) fn unpack(layout: &Layout, progress: &Progress) -> Result<Packages> {
-    if let Some(packages) = Packages::cached(layout) {
-        return Ok(packages);
-    }
-    update(layout, progress)?;
-    let names: Vec<_> = UNPACKED.iter().map(|(package, _)| *package).collect();
-    progress.say(format!("unpacking packages: {}", names.join(", ")));
-    let partial = layout.cache.join("packages.partial");
-    let downloads = partial.join("downloads");
-    tool::remove(&partial)?;
-    fs::create_dir_all(&downloads)?;
-    let mut download = apt(&[]);
-    download.arg("download").args(&names).current_dir(&downloads);
-    tool::run(layout, progress, tool::TASK, "downloading packages", &mut download)?;
-    for entry in fs::read_dir(&downloads)? {
-        let mut unpack = Command::new("dpkg-deb");
-        unpack.arg("-x").arg(entry?.path()).arg(&partial);
-        tool::run(layout, progress, tool::TASK, "unpacking a package", &mut unpack)?;
-    }
-    tool::remove(&downloads)?;
-    tool::remove(&layout.packages())?;
-    fs::rename(&partial, layout.packages())?;
-    Packages::cached(layout).with_context(|| {
-        let programs: Vec<_> = UNPACKED.iter().map(|(_, program)| *program).collect();
-        format!("the packages do not hold all of {}", programs.join(", "))
-    })
-}
-
-/// Downloads and unpacks the source package `name` into `folder`; the answer is the unpacked folder.
-pub(crate) fn unpack_source(
-    layout: &Layout,
-    progress: &Progress,
-    name: &str,
-    folder: &Path,
-) -> Result<PathBuf> {
-    let options = source_options(layout, progress)?;
-    fs::create_dir_all(folder)?;
-    let mut source = apt(&options);
-    source.args(["source", "--only-source", name]).current_dir(folder);
-    tool::run(layout, progress, tool::TASK, "downloading the source package", &mut source)?;
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            return Ok(path);
+        if self.run(tool::APT, "installing packages", &mut command).is_err() {
+            // A run that was killed while it installed leaves packages half-way; dpkg wants this before anything else.
+            let mut repair = Command::new("dpkg");
+            repair.args(["--configure", "-a"]).env("DEBIAN_FRONTEND", "noninteractive");
+            self.run(tool::APT, "repairing half-installed packages", &mut repair)?;
+            self.run(tool::APT, "installing packages", &mut command)?;
         }
+        Ok(())
     }
-    bail!("the source package {name} unpacked no folder in {}", folder.display());
-}
 
-/// The version of a source package.
-pub(crate) fn source_version(layout: &Layout, progress: &Progress, name: &str) -> Result<String> {
-    let options = source_options(layout, progress)?;
-    let mut show = Command::new("apt-cache");
-    show.args(&options).args(["showsrc", "--only-source", name]);
-    let told = tool::capture(&mut show)?;
-    // Newest first, as apt would take it.
-    told.lines()
-        .find_map(|line| line.strip_prefix("Version: "))
-        .map(str::to_owned)
-        .with_context(|| format!("apt knows no source package {name}"))
-}
-
-/// Options that make apt read our lists of sources only, with its state in our cache: the machine's own configuration
-/// and lists stay as they are.
-fn source_options(layout: &Layout, progress: &Progress) -> Result<Vec<String>> {
-    let folder = layout.cache.join("apt");
-    let (parts, lists, cache) = (folder.join("parts"), folder.join("lists"), folder.join("cache"));
-    let option = |name: &str, path: &Path| ["-o".to_owned(), format!("{name}={}", path.display())];
-    let options: Vec<_> = [
-        option("Dir::Etc::SourceList", Path::new("/dev/null")),
-        option("Dir::Etc::SourceParts", &parts),
-        option("Dir::State::lists", &lists),
-        option("Dir::Cache", &cache),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    let updated = folder.join("updated");
-    if !updated.exists() {
-        progress.say("looking up source packages");
-        let derived = sources::of_this_machine()?;
-        fs::create_dir_all(lists.join("partial"))?;
-        fs::create_dir_all(cache.join("archives/partial"))?;
-        fs::create_dir_all(&parts)?;
-        for (name, content) in [("derived.list", derived.list), ("derived.sources", derived.sources)] {
-            tool::write_atomically(&parts.join(name), content)?;
+    /// Downloads and unpacks the servers, unless they are in the cache.
+    pub(crate) fn unpack(&self) -> Result<Packages> {
+        if let Some(packages) = Packages::cached(self.layout) {
+            return Ok(packages);
         }
-        tool::run(layout, progress, tool::TASK, "looking up source packages", apt(&options).arg("update"))?;
-        tool::write_atomically(&updated, "")?;
+        self.update()?;
+        let names: Vec<_> = UNPACKED.iter().map(|(package, _)| *package).collect();
+        self.progress.say(format!("unpacking packages: {}", names.join(", ")));
+        let partial = self.layout.cache.join("packages.partial");
+        let downloads = partial.join("downloads");
+        tool::remove(&partial)?;
+        fs::create_dir_all(&downloads)?;
+        let mut download = apt(&[]);
+        download.arg("download").args(&names).current_dir(&downloads);
+        self.run(tool::TASK, "downloading packages", &mut download)?;
+        for entry in fs::read_dir(&downloads)? {
+            let mut unpack = Command::new("dpkg-deb");
+            unpack.arg("-x").arg(entry?.path()).arg(&partial);
+            self.run(tool::TASK, "unpacking a package", &mut unpack)?;
+        }
+        tool::remove(&downloads)?;
+        tool::remove(&self.layout.packages())?;
+        fs::rename(&partial, self.layout.packages())?;
+        Packages::cached(self.layout).with_context(|| {
+            let programs: Vec<_> = UNPACKED.iter().map(|(_, program)| *program).collect();
+            format!("the packages do not hold all of {}", programs.join(", "))
+        })
     }
-    Ok(options)
+
+    /// Downloads and unpacks the source package `name` into `folder`; the answer is the unpacked folder.
+    pub(crate) fn unpack_source(&self, name: &str, folder: &Path) -> Result<PathBuf> {
+        fs::create_dir_all(folder)?;
+        let mut source = apt(&self.source_options()?);
+        source.args(["source", "--only-source", name]).current_dir(folder);
+        self.run(tool::TASK, "downloading the source package", &mut source)?;
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                return Ok(path);
+            }
+        }
+        bail!("the source package {name} unpacked no folder in {}", folder.display());
+    }
+
+    /// The version of a source package.
+    pub(crate) fn source_version(&self, name: &str) -> Result<String> {
+        let mut show = Command::new("apt-cache");
+        show.args(self.source_options()?).args(["showsrc", "--only-source", name]);
+        let told = tool::capture(&mut show)?;
+        // Newest first, as apt would take it.
+        told.lines()
+            .find_map(|line| line.strip_prefix("Version: "))
+            .map(str::to_owned)
+            .with_context(|| format!("apt knows no source package {name}"))
+    }
+
+    /// Options that make apt read our lists of sources only, with its state in our cache: the machine's own
+    /// configuration and lists stay as they are.
+    fn source_options(&self) -> Result<Vec<String>> {
+        let folder = self.layout.cache.join("apt");
+        let (parts, lists, cache) = (folder.join("parts"), folder.join("lists"), folder.join("cache"));
+        let option = |name: &str, path: &Path| ["-o".to_owned(), format!("{name}={}", path.display())];
+        let options: Vec<_> = [
+            option("Dir::Etc::SourceList", Path::new("/dev/null")),
+            option("Dir::Etc::SourceParts", &parts),
+            option("Dir::State::lists", &lists),
+            option("Dir::Cache", &cache),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        if !self.are_sources_known.get() {
+            self.progress.say("looking up source packages");
+            let derived = sources::of_this_machine()?;
+            fs::create_dir_all(lists.join("partial"))?;
+            fs::create_dir_all(cache.join("archives/partial"))?;
+            fs::create_dir_all(&parts)?;
+            for (name, content) in [("derived.list", derived.list), ("derived.sources", derived.sources)] {
+                tool::write_atomically(&parts.join(name), content)?;
+            }
+            self.run(tool::TASK, "looking up source packages", apt(&options).arg("update"))?;
+            self.are_sources_known.set(true);
+        }
+        Ok(options)
+    }
+
+    fn update(&self) -> Result<()> {
+        if !self.is_updated.replace(true) {
+            self.progress.say("updating the package lists");
+            self.run(tool::APT, "updating the package lists", apt(&[]).arg("update"))?;
+        }
+        Ok(())
+    }
+
+    fn run(&self, kind: &str, what: &str, command: &mut Command) -> Result<()> {
+        tool::run(self.layout, self.progress, kind, what, command)
+    }
 }
 
 fn missing<'a>(tools: &[(&str, &'a str)]) -> Vec<&'a str> {
     tools.iter().filter(|(file, _)| !tool::is_program(Path::new(file))).map(|(_, package)| *package).collect()
-}
-
-fn update(layout: &Layout, progress: &Progress) -> Result<()> {
-    progress.say("updating the package lists");
-    tool::run(layout, progress, tool::APT, "updating the package lists", apt(&[]).arg("update"))
 }
 
 fn apt(options: &[String]) -> Command {

@@ -101,10 +101,10 @@ pub(crate) fn start(layout: &Layout, part: &Part) -> Result<Started> {
 
 /// An error when the part has ended: waiting for it would be in vain.
 pub(crate) fn check_alive(layout: &Layout, part: &Part) -> Result<()> {
-    if pid_of(layout, part).is_none() {
-        bail!(died(layout, &part.name));
+    match pid_of(layout, part) {
+        Some(_) => Ok(()),
+        None => bail!(died(layout, &part.name)),
     }
-    Ok(())
 }
 
 /// The process of a part, if it runs.
@@ -138,10 +138,15 @@ pub(crate) fn kill(pid: i32) {
 
 /// Ends what a killed run left behind of installing and building. Package management may finish by itself.
 pub(crate) fn end_left_over_tasks(layout: &Layout) -> Result<()> {
+    let left =
+        |kind: &str| -> Vec<_> { all(layout).into_iter().filter(|found| found.part == kind).collect() };
     wait_for("ending the tasks of an earlier run", Duration::from_secs(20), || {
-        let left: Vec<_> = all(layout).into_iter().filter(|found| found.part == tool::TASK).collect();
-        left.iter().for_each(|found| kill(found.pid));
-        Ok(left.is_empty().then_some(()))
+        let tasks = left(tool::TASK);
+        tasks.iter().for_each(|found| kill(found.pid));
+        Ok(tasks.is_empty().then_some(()))
+    })?;
+    wait_for("the package management of an earlier run", Duration::from_secs(300), || {
+        Ok(left(tool::APT).is_empty().then_some(()))
     })
 }
 
@@ -177,7 +182,8 @@ fn is_alive(stat: &str) -> bool {
     !matches!(state, None | Some('Z' | 'X'))
 }
 
-fn died(layout: &Layout, part: &str) -> String {
+/// What to tell about a part that should run and does not.
+pub(crate) fn died(layout: &Layout, part: &str) -> String {
     let log = layout.log_of(part);
     format!("{part} has ended, see {}:\n{}", log.display(), tool::tail(&log))
 }

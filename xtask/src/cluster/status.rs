@@ -7,6 +7,7 @@ use anyhow::Result;
 
 use super::kubectl::{Kubectl, Node};
 use super::layout::{Layout, REAL_NODE, hollow_name};
+use super::process::Found;
 use super::record::Record;
 use super::{control_plane, node, process, registry};
 
@@ -24,8 +25,11 @@ pub(crate) fn look(layout: &Layout) -> Result<Report> {
     };
     let running = process::all(layout);
     let pid_of = |part: &str| {
-        // Children carry the part's name too; the part itself is the oldest of them.
-        running.iter().filter(|found| found.part == part).map(|found| found.pid).min()
+        // Children carry the part's name too: containerd's shims outlive it.
+        running
+            .iter()
+            .find(|found| found.part == part && found.program == program_of(part))
+            .map(|found| found.pid)
     };
     let mut report = Report::default();
     for part in parts(&record) {
@@ -72,6 +76,29 @@ impl Report {
     }
 }
 
+/// The parts that should run and do not.
+pub(crate) fn stopped_parts(layout: &Layout, record: &Record) -> Vec<String> {
+    let running = process::all(layout);
+    parts(record).into_iter().filter(|part| pid_of(&running, part).is_none()).collect()
+}
+
+/// The process of a part. Children carry the part's name too, and containerd's shims outlive it.
+fn pid_of(running: &[Found], part: &str) -> Option<i32> {
+    running
+        .iter()
+        .find(|found| found.part == part && found.program == program_of(part))
+        .map(|found| found.pid)
+}
+
+/// The program that a part is.
+fn program_of(part: &str) -> &str {
+    match part {
+        _ if registry::PARTS.contains(&part) => "docker-registry",
+        _ if part.starts_with("hollow-") => "kubemark",
+        _ => part,
+    }
+}
+
 /// The nodes that a cluster should have.
 pub(crate) fn expected_nodes(record: &Record) -> Vec<String> {
     let real = record.real_node.then(|| REAL_NODE.to_owned());
@@ -109,6 +136,24 @@ mod tests {
         check_nodes(&[node("real-0", true), node("hollow-0", true)], &[]);
         check_nodes(&[node("real-0", false), node("hollow-0", true)], &["node real-0: not Ready"]);
         check_nodes(&[node("real-0", true)], &["node hollow-0: not registered"]);
+    }
+
+    #[test]
+    fn a_part_is_its_own_program_and_not_a_child_of_it() {
+        let found = |pid, part: &str, program: &str| Found {
+            pid,
+            part: part.to_owned(),
+            program: program.to_owned(),
+        };
+        let running = [
+            found(1, "containerd", "containerd-shim-runc-v2"),
+            found(2, "registry-private", "docker-registry"),
+            found(3, "hollow-12", "kubemark"),
+            found(4, "kubelet", "kubelet"),
+        ];
+        let pids =
+            ["containerd", "registry-private", "hollow-12", "kubelet"].map(|part| pid_of(&running, part));
+        assert_eq!(pids, [None, Some(2), Some(3), Some(4)]);
     }
 
     #[test]
