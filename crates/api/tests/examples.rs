@@ -1,5 +1,7 @@
 //! The manifests in `examples/` are what they teach: complete, without fields that nobody knows.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test ends by panicking")]
+
 use std::{collections::BTreeSet, fs, path::Path};
 
 use kruise_api::{catalogue, crd::Version, json};
