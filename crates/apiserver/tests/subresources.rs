@@ -1,6 +1,6 @@
 //! Subresources and deletion: scale, binding, eviction, finalize, grace, propagation.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use bytes::Bytes;
 use http::{Method, Request};

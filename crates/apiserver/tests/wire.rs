@@ -1,6 +1,6 @@
 //! Bytes in, bytes out: what a client that is not kube sees.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use bytes::Bytes;
 use http::{Method, Request, Response};

@@ -4,8 +4,8 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::{Resource, convert};
-use crate::field;
 use crate::status::Status;
+use crate::{field, kinds};
 
 /// Rules of one resource. Built-in kinds and custom resources implement it; the verbs call it.
 pub trait Rules: Send + Sync {
@@ -18,6 +18,9 @@ pub trait Rules: Send + Sync {
     fn canonical(&self, _resource: &Resource, _object: &mut Value) -> Result<Vec<String>, String> {
         Ok(Vec::new())
     }
+
+    /// Writes what new objects begin with. Name, uid and the empty status are set already.
+    fn prepare_create(&self, _resource: &Resource, _object: &mut Value) {}
 
     /// What is wrong with a new object, besides its metadata.
     fn validate_create(&self, resource: &Resource, object: &Value) -> Vec<field::Error>;
@@ -58,29 +61,38 @@ pub trait Rules: Send + Sync {
 pub struct BuiltIn;
 
 impl Rules for BuiltIn {
-    fn default(&self, _resource: &Resource, _object: &mut Value) {}
+    fn default(&self, resource: &Resource, object: &mut Value) {
+        kinds::defaults(&resource.group, &resource.version, &resource.kind, object);
+    }
 
-    fn validate_create(&self, _resource: &Resource, _object: &Value) -> Vec<field::Error> {
-        Vec::new()
+    fn canonical(&self, resource: &Resource, object: &mut Value) -> Result<Vec<String>, String> {
+        kinds::canonical(&resource.group, &resource.version, &resource.kind, object)
+    }
+
+    fn prepare_create(&self, resource: &Resource, object: &mut Value) {
+        kinds::prepare_create(&resource.group, &resource.kind, object);
+    }
+
+    fn validate_create(&self, resource: &Resource, object: &Value) -> Vec<field::Error> {
+        kinds::validate_create(&resource.group, &resource.kind, object)
     }
 
     fn validate_update(
         &self,
-        _resource: &Resource,
-        _object: &Value,
-        _old: &Value,
-        _subresource: Option<&str>,
+        resource: &Resource,
+        object: &Value,
+        old: &Value,
+        subresource: Option<&str>,
     ) -> Vec<field::Error> {
-        Vec::new()
+        kinds::validate_update(&resource.group, &resource.kind, object, old, subresource)
     }
 
     fn convert<'a>(
         &'a self,
-        resource: &'a Resource,
+        _resource: &'a Resource,
         objects: Vec<Value>,
         to_api_version: &'a str,
     ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
-        let _ = resource;
         let converted = objects.into_iter().map(|object| convert::convert(object, to_api_version)).collect();
         Box::pin(std::future::ready(converted))
     }

@@ -65,7 +65,7 @@ impl ApiServer {
             tries += 1;
             let mut object = object.clone();
             self.fill_system_fields(&mut object, if generated { Some(&generate) } else { None });
-            strategy::prepare_create(resource, &mut object);
+            strategy::prepare_create(self, resource, &mut object);
             let name = text(&object, "name");
             let mut errors = meta::validate(resource, &object);
             errors.extend(resource.rules.validate_create(resource, &object));

@@ -7,14 +7,15 @@ use serde_json::{Value, json};
 
 use super::Target;
 use crate::admission::Operation;
+use crate::kinds;
 use crate::server::ApiServer;
 use crate::status::{GroupResource, Status};
 
 /// Namespaces that may not be deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 const NAMESPACES: GroupResource<'_> = GroupResource::new("", "namespaces");
-/// How long a pod stays on a node that is not ready or not reachable, unless it says otherwise.
-const TOLERATION_SECONDS: i64 = 300;
+/// What a pod's priority does to others, unless its class says otherwise.
+const PREEMPT: &str = "PreemptLowerPriority";
 
 /// The life cycle of namespaces: nothing is created in one that is absent or on its way out.
 pub(super) fn namespace_lifecycle(
@@ -60,44 +61,71 @@ pub(super) fn mutate(
 ) -> Result<(), Status> {
     let resource = &target.resource;
     let is_pod = resource.group.is_empty() && resource.plural == "pods" && target.subresource.is_none();
+    if resource.table.as_ref() == "/persistentvolumeclaims" && operation == Operation::Create {
+        storage_class(server, object);
+    }
     if !is_pod {
         return Ok(());
     }
     if operation == Operation::Create {
+        let (value, preemption) = priority(server, target, object)?;
+        kinds::admit_pod(object, value, &preemption);
         service_account(server, target, object)?;
-        priority(server, target, object)?;
-    }
-    if matches!(operation, Operation::Create | Operation::Update) {
-        tolerations(object);
     }
     Ok(())
 }
 
-fn service_account(server: &ApiServer, target: &Target, pod: &mut Value) -> Result<(), Status> {
-    let pod_name = pod.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else { return Ok(()) };
-    let named = spec.get("serviceAccountName").and_then(Value::as_str).is_some_and(|name| !name.is_empty());
-    if !named {
-        spec.insert("serviceAccountName".to_owned(), json!("default"));
+/// The account must exist.
+fn service_account(server: &ApiServer, target: &Target, pod: &Value) -> Result<(), Status> {
+    let text = |path: &str| pod.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let name = text("/spec/serviceAccountName");
+    if server.store().get("/serviceaccounts", &target.namespace, name).is_some() {
+        return Ok(());
     }
-    let name = spec.get("serviceAccountName").and_then(Value::as_str).unwrap_or_default().to_owned();
-    if server.store().get("/serviceaccounts", &target.namespace, &name).is_none() {
-        let why = format!(
-            "error looking up service account {}/{name}: serviceaccount \"{name}\" not found",
-            target.namespace
-        );
-        return Err(Status::forbidden(target.resource.group_resource(), &pod_name, why));
+    let why = format!(
+        "error looking up service account {}/{name}: serviceaccount \"{name}\" not found",
+        target.namespace
+    );
+    Err(Status::forbidden(target.resource.group_resource(), text("/metadata/name"), why))
+}
+
+/// A claim without a class gets the default class, the newest if there are several.
+fn storage_class(server: &ApiServer, claim: &mut Value) {
+    let Some(spec) = claim.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    if spec.contains_key("storageClassName") {
+        return;
     }
-    // The old name of the field is always written along.
-    spec.insert("serviceAccount".to_owned(), Value::String(name));
-    Ok(())
+    let (_, classes) = server.store().list("storage.k8s.io/storageclasses", None);
+    let default = classes
+        .iter()
+        .map(|class| class.value())
+        .filter(|class| {
+            let marks = class.pointer("/metadata/annotations");
+            let mark = marks.and_then(|marks| marks.get("storageclass.kubernetes.io/is-default-class"));
+            mark.and_then(Value::as_str) == Some("true")
+        })
+        .max_by(|a, b| {
+            let age = |class: &Value| {
+                class
+                    .pointer("/metadata/creationTimestamp")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned()
+            };
+            age(a).cmp(&age(b))
+        });
+    if let Some(name) = default.as_ref().and_then(|class| class.pointer("/metadata/name")) {
+        spec.insert("storageClassName".to_owned(), name.clone());
+    }
 }
 
 /// Resolves `priorityClassName` (or the global default class) to a number.
-fn priority(server: &ApiServer, target: &Target, pod: &mut Value) -> Result<(), Status> {
+fn priority(server: &ApiServer, target: &Target, pod: &mut Value) -> Result<(i32, String), Status> {
     const CLASSES: &str = "scheduling.k8s.io/priorityclasses";
     let name = pod.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else { return Ok(()) };
+    let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else {
+        return Ok((0, PREEMPT.to_owned()));
+    };
     let asked = spec.get("priorityClassName").and_then(Value::as_str).unwrap_or_default().to_owned();
     let class = if asked.is_empty() {
         let (_, classes) = server.store().list(CLASSES, None);
@@ -116,7 +144,7 @@ fn priority(server: &ApiServer, target: &Target, pod: &mut Value) -> Result<(), 
     };
     let value = class.as_ref().and_then(|class| class.get("value")).and_then(Value::as_i64).unwrap_or(0);
     let policy = class.as_ref().and_then(|class| class.get("preemptionPolicy")).and_then(Value::as_str);
-    let policy = policy.unwrap_or("PreemptLowerPriority").to_owned();
+    let policy = policy.unwrap_or(PREEMPT).to_owned();
     if let Some(class) = class.as_ref().and_then(|class| class.pointer("/metadata/name")).cloned() {
         spec.insert("priorityClassName".to_owned(), class);
     }
@@ -128,25 +156,5 @@ fn priority(server: &ApiServer, target: &Target, pod: &mut Value) -> Result<(), 
         );
         return Err(Status::forbidden(target.resource.group_resource(), &name, why));
     }
-    spec.insert("priority".to_owned(), json!(value));
-    spec.entry("preemptionPolicy").or_insert(json!(policy));
-    Ok(())
-}
-
-/// Pods leave nodes that are not ready or not reachable after five minutes.
-fn tolerations(pod: &mut Value) {
-    let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else { return };
-    let Some(list) = spec.entry("tolerations").or_insert_with(|| json!([])).as_array_mut() else { return };
-    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
-        let tolerated = list.iter().any(|toleration| {
-            let text = |field: &str| toleration.get(field).and_then(Value::as_str).unwrap_or_default();
-            let key_matches = text("key") == key || text("key").is_empty();
-            key_matches && (text("effect") == "NoExecute" || text("effect").is_empty())
-        });
-        if !tolerated {
-            list.push(json!({
-                "key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": TOLERATION_SECONDS
-            }));
-        }
-    }
+    Ok((i32::try_from(value).unwrap_or(0), policy))
 }

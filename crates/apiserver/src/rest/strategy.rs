@@ -1,12 +1,15 @@
 //! What each kind does to an object before it is stored: which parts a client may write where, and when
 //! `metadata.generation` counts.
 
+pub(super) mod service;
+
 use serde_json::{Map, Value, json};
 
 use crate::registry::{Resource, StatusPart};
+use crate::server::ApiServer;
 
 /// Clears what a create may not set and fills what it always gets.
-pub(super) fn prepare_create(resource: &Resource, object: &mut Value) {
+pub(super) fn prepare_create(server: &ApiServer, resource: &Resource, object: &mut Value) {
     let Some(map) = object.as_object_mut() else { return };
     if resource.status == StatusPart::Separate {
         match initial_status(resource) {
@@ -21,9 +24,12 @@ pub(super) fn prepare_create(resource: &Resource, object: &mut Value) {
             meta.remove("generation");
         }
     }
-    if resource.group.is_empty() && resource.plural == "namespaces" {
-        namespace(map);
+    match resource.table.as_ref() {
+        "/namespaces" => namespace(map),
+        "/services" => service::allocate(server, object),
+        _ => {}
     }
+    resource.rules.prepare_create(resource, object);
 }
 
 /// The status of a new object: what the typed zero value of the kind writes.
@@ -51,32 +57,18 @@ fn initial_status(resource: &Resource) -> Option<Value> {
     })
 }
 
-/// Every namespace carries the finalizer that the namespace controller removes, and a label with its name.
+/// Every namespace carries its name as a label.
 fn namespace(map: &mut Map<String, Value>) {
-    let name = map
-        .get("metadata")
-        .and_then(|m| m.get("name"))
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned();
-    let spec = map.entry("spec").or_insert_with(|| json!({}));
-    if let Some(spec) = spec.as_object_mut() {
-        let finalizers = spec.entry("finalizers").or_insert_with(|| json!([]));
-        if let Some(list) = finalizers.as_array_mut()
-            && !list.iter().any(|known| known == "kubernetes")
-        {
-            list.push(json!("kubernetes"));
-        }
-    }
-    if let Some(meta) = map.get_mut("metadata").and_then(Value::as_object_mut)
-        && let Some(labels) = meta.entry("labels").or_insert_with(|| json!({})).as_object_mut()
-    {
-        labels.insert("kubernetes.io/metadata.name".to_owned(), Value::String(name));
+    let Some(meta) = map.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    let name = meta.get("name").cloned().unwrap_or_default();
+    if let Some(labels) = meta.entry("labels").or_insert_with(|| json!({})).as_object_mut() {
+        labels.insert("kubernetes.io/metadata.name".to_owned(), name);
     }
 }
 
 /// Takes over from the old object what this write may not change.
 pub(super) fn prepare_update(
+    server: &ApiServer,
     resource: &Resource,
     subresource: Option<&str>,
     object: &mut Value,
@@ -85,8 +77,12 @@ pub(super) fn prepare_update(
     system_metadata(object, old);
     match subresource {
         None => {
-            if resource.status != StatusPart::None && keeps_status(resource) {
+            if resource.status != StatusPart::None {
                 carry(object, old, "status");
+            }
+            if resource.table.as_ref() == "/services" {
+                service::keep(object, old);
+                service::allocate(server, object);
             }
             if resource.kind == "Namespace" && resource.group.is_empty() {
                 carry_path(object, old, "spec", "finalizers");
@@ -107,11 +103,6 @@ pub(super) fn prepare_update(
     } else {
         carry_meta(object, old, "generation");
     }
-}
-
-/// Of the kinds with a status subresource, the main resource of all ignores status.
-fn keeps_status(_resource: &Resource) -> bool {
-    true
 }
 
 /// uid and timestamps are the server's; a write that leaves them out keeps them.

@@ -127,7 +127,7 @@ impl ApiServer {
     fn finish(&self, object: &mut Value, old: &Value, target: &Target) -> Result<(), Status> {
         let resource = &target.resource;
         let subresource = target.subresource.as_deref();
-        strategy::prepare_update(resource, subresource, object, old);
+        strategy::prepare_update(self, resource, subresource, object, old);
         if let Some(meta) = metadata(object) {
             // Field management is not kept.
             meta.remove("managedFields");
@@ -135,7 +135,7 @@ impl ApiServer {
                 drop_empty(meta, key);
             }
         }
-        let mut errors = meta::validate_update(resource, object, old);
+        let mut errors = meta::validate_update(object, old);
         errors.extend(resource.rules.validate_update(resource, object, old, subresource));
         if errors.is_empty() {
             Ok(())

@@ -89,7 +89,7 @@ impl ApiServer {
                 }
                 let old = object.clone();
                 set(object, &paths.spec_replicas, json!(number));
-                strategy::prepare_update(resource, None, object, &old);
+                strategy::prepare_update(self, resource, None, object, &old);
                 Ok(())
             })
             .await?;
