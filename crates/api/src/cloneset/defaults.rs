@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::json::{default_at, object_or_insert, text};
+use crate::json::{default_at, default_text, object_or_insert, text};
 
 /// Fills in the defaults of either version. What is set stays as it is. The pod template is defaulted apart from
 /// this, because that happens only when the template is new.
@@ -17,7 +17,7 @@ pub(super) fn apply(object: &mut Value) {
         update_strategy(object, &["spec", "updateStrategy"], "type");
         return;
     }
-    default_at(object, &["spec", "updateStrategy", "type"], "RollingUpdate");
+    default_text(object, &["spec", "updateStrategy", "type"], "RollingUpdate");
     if text(object, &["spec", "updateStrategy", "type"]) == Some("RollingUpdate") {
         update_strategy(object, &["spec", "updateStrategy", "rollingUpdate"], "podUpdatePolicy");
     }
@@ -25,7 +25,7 @@ pub(super) fn apply(object: &mut Value) {
 
 fn update_strategy(object: &mut Value, path: &[&str], policy: &str) {
     let field = |name| [path, &[name]].concat();
-    default_at(object, &field(policy), "ReCreate");
+    default_text(object, &field(policy), "ReCreate");
     default_at(object, &field("partition"), 0);
     default_at(object, &field("maxUnavailable"), "20%");
     default_at(object, &field("maxSurge"), 0);

@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use crate::json::{default_at, object_or_insert};
+use crate::json::{default_text, object_or_insert};
 
 /// Fills in the defaults, which are the same in both versions.
 pub(super) fn apply(object: &mut Value) {
     if object_or_insert(object, &["spec"]).is_none() {
         return;
     }
-    default_at(object, &["spec", "completionPolicy", "type"], "Always");
+    default_text(object, &["spec", "completionPolicy", "type"], "Always");
     crate::image_pull::default_pull_policy(object, &["spec", "pullPolicy"]);
 }
 

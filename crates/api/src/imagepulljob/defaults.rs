@@ -2,16 +2,16 @@
 
 use serde_json::Value;
 
-use crate::json::{default_at, object_or_insert};
+use crate::json::{default_text, object_or_insert};
 
 /// Fills in the defaults, which are the same in both versions. `parallelism` stays absent: it is one at use.
 pub(super) fn apply(object: &mut Value) {
     if object_or_insert(object, &["spec"]).is_none() {
         return;
     }
-    default_at(object, &["spec", "completionPolicy", "type"], "Always");
+    default_text(object, &["spec", "completionPolicy", "type"], "Always");
     crate::image_pull::default_pull_policy(object, &["spec", "pullPolicy"]);
-    default_at(object, &["spec", "imagePullPolicy"], "IfNotPresent");
+    default_text(object, &["spec", "imagePullPolicy"], "IfNotPresent");
 }
 
 #[cfg(test)]

@@ -5,5 +5,6 @@
 mod arbitrary;
 mod conversion;
 mod defaults;
+mod recorded;
 mod schemas;
 mod types;
