@@ -21,6 +21,7 @@ mod process;
 mod progress;
 mod record;
 mod registry;
+mod repair;
 mod sources;
 mod status;
 mod tool;

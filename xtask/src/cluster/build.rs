@@ -13,10 +13,13 @@ use anyhow::{Context, Result};
 use super::layout::Layout;
 use super::packages::{self, Apt};
 use super::progress::Progress;
+use super::repair;
 use super::tool;
 use super::version::{Binaries, PROGRAMS, Version};
 
 const SOURCE_PACKAGE: &str = "kubernetes";
+/// Raised when a build must not be taken from an older cache: 2 repaired what broke custom resources.
+const RECIPE: u32 = 2;
 /// Where Go looks for the sources below its `GOPATH`.
 const IMPORT_PATH: &str = "src/k8s.io/kubernetes";
 /// Go packages that hold the version a program tells.
@@ -59,6 +62,7 @@ pub(crate) fn build(layout: &Layout, progress: &Progress, apt: &Apt<'_>) -> Resu
         fs::rename(unpacked, &tree)?;
         tool::remove(&partial)?;
     }
+    repair::run(&tree)?;
     fs::create_dir_all(work.join("tmp"))?;
     let generated = work.join("generated");
     if !generated.exists() {
@@ -121,11 +125,12 @@ fn linker_flags(version: Version) -> String {
 }
 
 fn folder_of_version(version: Version) -> String {
-    format!("kubernetes-{version}")
+    format!("kubernetes-{version}-r{RECIPE}")
 }
 
 fn version_of_folder(name: &str) -> Option<Version> {
-    let version = Version::parse(name.strip_prefix("kubernetes-")?)?;
+    let (version, _) = name.strip_prefix("kubernetes-")?.split_once("-r")?;
+    let version = Version::parse(version)?;
     // A name with anything behind the version is not a finished build.
     (folder_of_version(version) == name).then_some(version)
 }
@@ -136,9 +141,10 @@ mod tests {
 
     #[test]
     fn only_finished_builds_are_taken_from_the_cache() {
-        let version = version_of_folder("kubernetes-1.20.2").expect("a build");
+        let version = version_of_folder("kubernetes-1.20.2-r2").expect("a build");
         assert_eq!(version.to_string(), "1.20.2");
-        assert_eq!(version_of_folder("kubernetes-1.20.2.partial"), None);
+        assert_eq!(version_of_folder("kubernetes-1.20.2-r2.partial"), None);
+        assert_eq!(version_of_folder("kubernetes-1.20.2"), None, "built before the repairs");
         assert_eq!(version_of_folder("packages"), None);
     }
 

@@ -33,12 +33,13 @@ pub(crate) const RUN_TOOLS: [(&str, &str); 2] =
     [("/usr/sbin/ip", "iproute2"), ("/usr/bin/setsid", "util-linux")];
 
 /// What a build needs, with the packages. Debian's own compiler: a newer one refuses old sources.
-pub(crate) const BUILD_TOOLS: [(&str, &str); 5] = [
+pub(crate) const BUILD_TOOLS: [(&str, &str); 6] = [
     ("/usr/lib/go/bin/go", "golang-go"),
     ("/usr/bin/rsync", "rsync"),
     ("/usr/bin/jq", "jq"),
     ("/usr/bin/make", "make"),
     ("/usr/bin/dpkg-source", "dpkg-dev"),
+    super::repair::REFLECT,
 ];
 
 /// The unpacked packages.
@@ -220,7 +221,7 @@ impl<'a> Apt<'a> {
 }
 
 fn missing<'a>(tools: &[(&str, &'a str)]) -> Vec<&'a str> {
-    tools.iter().filter(|(file, _)| !tool::is_program(Path::new(file))).map(|(_, package)| *package).collect()
+    tools.iter().filter(|(file, _)| !Path::new(file).is_file()).map(|(_, package)| *package).collect()
 }
 
 fn apt(options: &[String]) -> Command {
