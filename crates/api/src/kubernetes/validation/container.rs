@@ -123,6 +123,32 @@ fn common(found: &mut Violations, pod: &Pod<'_>, container: &Value, path: &str) 
         found.extend(resource_requirements(resources, &format!("{path}.resources")));
     }
     resize_policy(found, pod, container, &format!("{path}.resizePolicy"));
+    if let Some(context) = get(container, "securityContext") {
+        security_context(found, context, &format!("{path}.securityContext"));
+    }
+}
+
+/// Who a container runs as, and that it does not both gain and refuse privileges.
+fn security_context(found: &mut Violations, context: &Value, path: &str) {
+    for member in ["runAsUser", "runAsGroup"] {
+        let id = number(context, member);
+        if !(0..=i64::from(i32::MAX)).contains(&id) {
+            let detail = format!("must be between 0 and {}, inclusive", i32::MAX);
+            found.push(Violation::invalid(format!("{path}.{member}"), id, detail));
+        }
+    }
+    if context.get("allowPrivilegeEscalation").and_then(Value::as_bool) != Some(false) {
+        return;
+    }
+    let added = get(context, "capabilities").map_or(&[][..], |capabilities| list(capabilities, "add"));
+    let detail = if is_true(context, "privileged") {
+        "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
+    } else if added.iter().any(|capability| capability == "CAP_SYS_ADMIN") {
+        "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
+    } else {
+        return;
+    };
+    found.push(Violation::invalid(path, context.clone(), detail));
 }
 
 fn resize_policy(found: &mut Violations, pod: &Pod<'_>, container: &Value, path: &str) {

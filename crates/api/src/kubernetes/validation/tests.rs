@@ -204,6 +204,22 @@ fn requests_stay_below_limits() {
 }
 
 #[test]
+fn a_privileged_container_cannot_refuse_privileges() {
+    check(
+        |spec| {
+            spec["containers"][0]["securityContext"] =
+                json!({"privileged": true, "allowPrivilegeEscalation": false, "runAsUser": -1});
+        },
+        &[
+            "spec.containers[0].securityContext.runAsUser: Invalid value: -1: must be between 0 and 2147483647, inclusive",
+            "spec.containers[0].securityContext: Invalid value: \
+             {\"allowPrivilegeEscalation\":false,\"privileged\":true,\"runAsUser\":-1}: cannot set \
+             `allowPrivilegeEscalation` to false and `privileged` to true",
+        ],
+    );
+}
+
+#[test]
 fn policies_are_among_the_known_ones() {
     check(
         |spec| spec["restartPolicy"] = "Sometimes".into(),
