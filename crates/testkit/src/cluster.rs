@@ -30,7 +30,7 @@ pub const REAL_NODES: (&str, &str) = (NODE_TYPE, "real");
 pub const HOLLOW_NODES: (&str, &str) = (NODE_TYPE, "hollow");
 
 /// Where test images come from when `KRUISE_TEST_REGISTRY` does not say.
-const REGISTRY: &str = "127.0.0.1:15000";
+const REGISTRY: &str = "127.0.0.1:21500";
 
 /// What a cluster is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
