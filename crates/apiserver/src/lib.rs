@@ -13,6 +13,7 @@ pub mod body;
 mod bootstrap;
 pub mod client;
 pub mod clock;
+mod crd;
 pub mod discovery;
 pub mod field;
 pub mod jsonpath;
@@ -29,5 +30,6 @@ mod service;
 pub mod status;
 pub mod store;
 pub mod table;
+pub mod webhook;
 
 pub use server::ApiServer;

@@ -224,7 +224,8 @@ impl Registry {
     }
 
     /// Serves a resource (again).
-    pub fn insert(&self, resource: Resource) {
+    pub fn insert(&self, resource: impl Into<Arc<Resource>>) {
+        let resource = resource.into();
         let mut served = self.served.write().unwrap_or_else(PoisonError::into_inner);
         let versions = served.groups.entry(resource.group.clone()).or_default();
         if !versions.contains(&resource.version) {
@@ -232,7 +233,7 @@ impl Registry {
             versions.sort_by(|a, b| version_order(a, b));
         }
         let key = (resource.group.clone(), resource.version.clone(), resource.plural.clone());
-        served.resources.insert(key, Arc::new(resource));
+        served.resources.insert(key, resource);
         served.edition += 1;
     }
 

@@ -30,7 +30,7 @@ pub use delete::{DeleteOptions, Deleted, Preconditions, Propagation};
 pub use list::{ListOptions, Page, Selection, VersionMatch};
 pub(crate) use options::{Query, percent_decode};
 pub(crate) use output::Shape;
-pub(crate) use sub::Answer;
+pub(crate) use sub::{Answer, set_condition};
 pub use watch::WatchOptions;
 
 use serde_json::Value;
@@ -119,10 +119,41 @@ impl ApiServer {
     /// A stored object in the version of the resource.
     pub(crate) async fn read(&self, resource: &Resource, record: &Record) -> Result<Value, Status> {
         let value = record.value();
-        if !resource.needs_conversion() {
+        if resource.rules.is_as_stored(resource, record) {
             return Ok(value);
         }
-        convert(resource, value, &resource.api_version()).await
+        let mut value = convert(resource, value, &resource.api_version()).await?;
+        if resource.custom {
+            resource.rules.default(resource, &mut value);
+        }
+        Ok(value)
+    }
+
+    /// Stored objects in the version of the resource, converted all at once. Those that can be shown as they are
+    /// stored are left out.
+    pub(crate) async fn read_changed(
+        &self,
+        resource: &Resource,
+        records: &[Arc<Record>],
+    ) -> Result<Vec<Option<Value>>, Status> {
+        let is_old = |record: &&Arc<Record>| !resource.rules.is_as_stored(resource, record);
+        let old: Vec<Value> = records.iter().filter(is_old).map(|record| record.value()).collect();
+        if old.is_empty() {
+            return Ok(vec![None; records.len()]);
+        }
+        let to = resource.api_version();
+        let mut read = resource.rules.convert(resource, old, &to).await?.into_iter();
+        let mut out = Vec::with_capacity(records.len());
+        for record in records {
+            let mut value = if is_old(&record) { read.next() } else { None };
+            if let Some(value) = &mut value
+                && resource.custom
+            {
+                resource.rules.default(resource, value);
+            }
+            out.push(value);
+        }
+        Ok(out)
     }
 
     /// What to store for an object in the version of the resource.
@@ -137,7 +168,8 @@ impl ApiServer {
     }
 }
 
-async fn convert(resource: &Resource, object: Value, to: &str) -> Result<Value, Status> {
+/// One object in another version.
+pub(crate) async fn convert(resource: &Resource, object: Value, to: &str) -> Result<Value, Status> {
     let mut converted = resource.rules.convert(resource, vec![object], to).await?;
     converted.pop().ok_or_else(|| Status::internal("conversion returned no object"))
 }

@@ -9,12 +9,14 @@ use futures::stream::BoxStream;
 use crate::admission::Admission;
 use crate::client::Local;
 use crate::clock::Clock;
+use crate::crd;
 use crate::discovery::Documents;
 use crate::openapi::Document;
 use crate::random::Random;
 use crate::registry::Registry;
 use crate::status::Status;
 use crate::store::{Limits, Record, Store};
+use crate::webhook::{Dispatcher, Webhooks};
 
 /// An embedded API server. Clones are handles to the same server.
 ///
@@ -32,6 +34,8 @@ struct Inner {
     admission: RwLock<Vec<Arc<dyn Admission>>>,
     logs: RwLock<Option<Arc<dyn LogSource>>>,
     documents: Documents,
+    webhooks: Arc<Webhooks>,
+    definitions: crd::Served,
 }
 
 impl std::fmt::Debug for ApiServer {
@@ -103,15 +107,20 @@ impl Builder {
 
     /// A server with the objects that every cluster has.
     pub fn build(self) -> ApiServer {
+        let store = Arc::new(Store::new(self.limits));
+        let clock = self.clock.unwrap_or_default();
+        let dispatcher = Arc::new(Dispatcher::new(store.clone(), clock, self.seed));
         let server = ApiServer {
             inner: Arc::new(Inner {
-                store: Arc::new(Store::new(self.limits)),
+                store,
                 registry: Registry::built_in(),
-                clock: self.clock.unwrap_or_default(),
+                clock,
                 random: Mutex::new(Random::seeded(self.seed)),
                 admission: RwLock::default(),
                 logs: RwLock::default(),
                 documents: Documents::default(),
+                webhooks: Arc::new(Webhooks::new(dispatcher)),
+                definitions: crd::Served::default(),
             }),
         };
         crate::bootstrap::fill(&server);
@@ -150,9 +159,23 @@ impl ApiServer {
         self.inner.admission.write().unwrap_or_else(PoisonError::into_inner).push(hook);
     }
 
-    /// The hooks, in order.
+    /// The hooks, in order: those that were added, then the webhooks if there are any.
     pub(crate) fn admission(&self) -> Vec<Arc<dyn Admission>> {
-        self.inner.admission.read().unwrap_or_else(PoisonError::into_inner).clone()
+        let mut hooks = self.inner.admission.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if self.inner.webhooks.is_active(self.store()) {
+            hooks.push(self.inner.webhooks.clone());
+        }
+        hooks
+    }
+
+    /// The admission webhooks.
+    pub(crate) fn webhooks(&self) -> &Webhooks {
+        &self.inner.webhooks
+    }
+
+    /// The custom resource definitions that are served.
+    pub(crate) fn definitions(&self) -> &crd::Served {
+        &self.inner.definitions
     }
 
     /// Sets where `pods/log` reads.

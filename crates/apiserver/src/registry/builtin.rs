@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::{BuiltIn, Resource, ScalePaths, StatusPart, Subresource, Text, Verb};
+use crate::crd::DefinitionRules;
 use crate::table::Printer;
 
 const ALL: &[Verb] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
@@ -199,7 +200,10 @@ fn resource(row: &Row) -> Resource {
         custom: false,
         printer: Printer::built_in(row.group, row.kind),
         schema: None,
-        rules: Arc::new(BuiltIn),
+        rules: match row.kind {
+            "CustomResourceDefinition" => Arc::new(DefinitionRules),
+            _ => Arc::new(BuiltIn),
+        },
     }
 }
 

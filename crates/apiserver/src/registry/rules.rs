@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::{Resource, convert};
 use crate::status::Status;
+use crate::store::Record;
 use crate::{field, kinds};
 
 /// Rules of one resource. Built-in kinds and custom resources implement it; the verbs call it.
@@ -53,6 +54,16 @@ pub trait Rules: Send + Sync {
     /// Whether [`Self::convert`] only rewrites `apiVersion`, so that stored bytes can be served as they are.
     fn same_schema(&self, _resource: &Resource) -> bool {
         true
+    }
+
+    /// Whether a record holds exactly what the resource shows, so that its bytes can be served.
+    fn is_as_stored(&self, resource: &Resource, _record: &Record) -> bool {
+        !resource.needs_conversion()
+    }
+
+    /// Refuses new objects while the resource is on its way out.
+    fn takes_new(&self, _resource: &Resource) -> Result<(), Status> {
+        Ok(())
     }
 }
 

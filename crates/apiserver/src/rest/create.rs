@@ -24,6 +24,7 @@ impl ApiServer {
         options: &WriteOptions,
     ) -> Result<Arc<Record>, Status> {
         let resource = &target.resource;
+        resource.rules.takes_new(resource)?;
         settle_namespace(&mut object, target)?;
         if !matches!(text(&object, "resourceVersion").as_str(), "" | "0") {
             let why = "resourceVersion should not be set on objects to be created";
@@ -87,6 +88,9 @@ impl ApiServer {
             };
             match stored {
                 Ok(record) => {
+                    if !options.dry_run {
+                        self.definitions_follow(resource, &name, false).await;
+                    }
                     if resource.table.as_ref() == "/namespaces" && !options.dry_run {
                         self.furnish(&record.name).await?;
                     }

@@ -10,6 +10,7 @@ use super::list::{ListOptions, Selection};
 use super::{Target, WriteOptions, plugins, strategy};
 use crate::admission::{Attributes, Operation};
 use crate::clock::seconds_text;
+use crate::crd;
 use crate::registry::Resource;
 use crate::server::ApiServer;
 use crate::status::{GroupResource, Status};
@@ -57,14 +58,31 @@ impl ApiServer {
             check_preconditions(&record, options)?;
             let old = self.read(&target.resource, &record).await?;
             self.admit_delete(target, options, write, &old).await?;
-            match self.delete_once(target, options, &record, old).await {
-                Ok(done) => return Ok(done),
+            match self.delete_once(target, options, &record, old).await? {
+                Ok(done) => {
+                    if !options.dry_run {
+                        let gone = matches!(done, Deleted::Gone(_));
+                        self.definitions_follow(&target.resource, &target.name, gone).await;
+                    }
+                    return Ok(done);
+                }
                 Err(Refused::Moved) => {}
                 Err(Refused::Malformed(why)) => return Err(Status::internal(why)),
                 Err(Refused::Absent | Refused::Exists) => return Err(target.not_found()),
             }
         }
         Err(Status::modified(target.resource.group_resource(), &target.name))
+    }
+
+    /// Deletes an object from inside: nobody is asked. `target` is of the stored version.
+    pub(crate) async fn purge(&self, target: &Target) {
+        for _ in 0..TRIES {
+            let Ok(record) = self.get(target) else { return };
+            let done = self.delete_once(target, &DeleteOptions::default(), &record, record.value()).await;
+            if !matches!(done, Ok(Err(Refused::Moved))) {
+                return;
+            }
+        }
     }
 
     async fn admit_delete(
@@ -104,32 +122,36 @@ impl ApiServer {
         options: &DeleteOptions,
         record: &Arc<Record>,
         old: Value,
-    ) -> Result<Deleted, Refused> {
+    ) -> Result<Result<Deleted, Refused>, Status> {
         let resource = &target.resource;
         let step = self.decide(resource, options, &old);
         let (marked, remove) = match step {
-            Step::Nothing => return Ok(Deleted::Pending(record.clone())),
+            Step::Nothing => return Ok(Ok(Deleted::Pending(record.clone()))),
             Step::Mark(object) => (Some(object), false),
             Step::MarkAndRemove(object) => (Some(object), true),
             Step::Remove => (None, true),
         };
         let mut current = record.clone();
         if let Some(object) = marked {
-            let draft =
-                self.draft(resource, object).await.map_err(|_| Refused::Malformed("conversion failed"))?;
-            current = if options.dry_run {
-                Arc::new(Record::encode(draft, None).map_err(Refused::Malformed)?)
+            let draft = self.draft(resource, object).await?;
+            let marked = if options.dry_run {
+                Record::encode(draft, None).map(Arc::new).map_err(Refused::Malformed)
             } else {
-                self.store().replace(&resource.table, draft, record.rv)?
+                self.store().replace(&resource.table, draft, record.rv)
+            };
+            current = match marked {
+                Ok(marked) => marked,
+                Err(refused) => return Ok(Err(refused)),
             };
         }
         if !remove {
-            return Ok(Deleted::Pending(current));
+            return Ok(Ok(Deleted::Pending(current)));
         }
         if options.dry_run {
-            return Ok(Deleted::Gone(current));
+            return Ok(Ok(Deleted::Gone(current)));
         }
-        self.store().remove(&resource.table, &target.namespace, &target.name, current.rv).map(Deleted::Gone)
+        let gone = self.store().remove(&resource.table, &target.namespace, &target.name, current.rv);
+        Ok(gone.map(Deleted::Gone))
     }
 
     fn decide(&self, resource: &Resource, options: &DeleteOptions, old: &Value) -> Step {
@@ -137,6 +159,11 @@ impl ApiServer {
         let is = |kind: &str| resource.group.is_empty() && resource.kind == kind;
         if is("Namespace") {
             return self.decide_namespace(old, deleting);
+        }
+        if resource.table.as_ref() == crd::TABLE
+            && let Some(marked) = crd::marked_for_deletion(old, &self.clock().now_text())
+        {
+            return Step::Mark(marked);
         }
         let grace = if is("Pod") { pod_grace(old, options, deleting) } else { Grace::None };
         let mut object = old.clone();

@@ -31,7 +31,10 @@ impl ApiServer {
     ) -> Result<Bytes, Status> {
         match shape {
             Shape::Object => self.native(resource, record).await,
-            Shape::Metadata(version) => Ok(partial(record, version)),
+            Shape::Metadata(version) if resource.rules.is_as_stored(resource, record) || !resource.custom => {
+                Ok(partial(record, version))
+            }
+            Shape::Metadata(version) => Ok(partial_of(&self.read(resource, record).await?, version)),
             Shape::Table(version, include) => {
                 self.table_event(resource, record, version, include, true).await
             }
@@ -63,11 +66,12 @@ impl ApiServer {
         let metadata = list_metadata(Some(page.version), page.continuation.as_deref(), page.remaining);
         if let Shape::Table(version, include) = shape {
             let now = self.clock().now();
-            let mut rows = Vec::with_capacity(page.records.len());
-            for record in &page.records {
-                let value = self.read(resource, record).await?;
-                rows.push(resource.printer.row(&value, include, now));
-            }
+            let changed = self.read_changed(resource, &page.records).await?;
+            let rows = page.records.iter().zip(changed).map(|(record, changed)| {
+                let value = changed.unwrap_or_else(|| record.value());
+                resource.printer.row(&value, include, now)
+            });
+            let rows = rows.collect();
             return Ok(table(resource.printer.table_of_rows(metadata, rows, true), version));
         }
         let (kind, api_version) = match shape {
@@ -84,15 +88,23 @@ impl ApiServer {
             )
             .bytes(),
         );
-        for (i, record) in page.records.iter().enumerate() {
+        let plain =
+            !resource.custom && (matches!(shape, Shape::Metadata(_)) || serves_stored_bytes(resource));
+        let changed = match plain {
+            true => vec![None; page.records.len()],
+            false => self.read_changed(resource, &page.records).await?,
+        };
+        for (i, (record, changed)) in page.records.iter().zip(changed).enumerate() {
             if i > 0 {
                 out.push(b',');
             }
-            match shape {
-                Shape::Metadata(version) => out.extend_from_slice(&partial(record, version)),
-                _ if resource.custom || !serves_stored_bytes(resource) => {
-                    out.extend_from_slice(&self.native(resource, record).await?);
+            match (shape, changed) {
+                (Shape::Metadata(version), None) => out.extend_from_slice(&partial(record, version)),
+                (Shape::Metadata(version), Some(value)) => {
+                    out.extend_from_slice(&partial_of(&value, version))
                 }
+                (_, Some(value)) => out.extend(value.to_string().into_bytes()),
+                (_, None) if resource.custom => out.extend_from_slice(&record.json),
                 // Items of a built-in list do not repeat their kind.
                 _ => {
                     out.push(b'{');
@@ -106,7 +118,7 @@ impl ApiServer {
 
     /// The object in the resource's version.
     async fn native(&self, resource: &Resource, record: &Record) -> Result<Bytes, Status> {
-        if !resource.needs_conversion() {
+        if resource.rules.is_as_stored(resource, record) {
             return Ok(record.json.clone());
         }
         if resource.rules.same_schema(resource) {
@@ -136,6 +148,15 @@ fn partial(record: &Record, version: &str) -> Bytes {
     out.extend_from_slice(record.metadata());
     out.push(b'}');
     out.into()
+}
+
+/// `PartialObjectMetadata` of an object.
+fn partial_of(object: &Value, version: &str) -> Bytes {
+    let metadata = object.get("metadata").cloned().unwrap_or_default();
+    let api_version = format!("meta.k8s.io/{version}");
+    json!({"kind": "PartialObjectMetadata", "apiVersion": api_version, "metadata": metadata})
+        .to_string()
+        .into()
 }
 
 fn list_metadata(version: Option<u64>, continuation: Option<&str>, remaining: Option<usize>) -> Value {

@@ -113,7 +113,7 @@ impl ApiServer {
             for hook in &hooks {
                 hook.validate(&attributes, Some(&object)).await?;
             }
-            match self.commit(target, &record, object, &old, options.dry_run).await {
+            match self.commit(target, &record, object, &old, options.dry_run).await? {
                 Ok(record) => return Ok(record),
                 Err(Refused::Moved) if !pinned && tries < PATCH_TRIES => {}
                 Err(Refused::Moved) => return Err(Status::modified(resource.group_resource(), &target.name)),
@@ -153,24 +153,28 @@ impl ApiServer {
         mut object: Value,
         old: &Value,
         dry_run: bool,
-    ) -> Result<Arc<Record>, Refused> {
+    ) -> Result<Result<Arc<Record>, Refused>, Status> {
         let resource = &target.resource;
         strategy::carry_meta(&mut object, old, "resourceVersion");
         if object == *old {
-            return Ok(record.clone());
+            return Ok(Ok(record.clone()));
         }
         let ends = deletion_ends(resource, &object, old);
-        let draft =
-            self.draft(resource, object).await.map_err(|_| Refused::Malformed("conversion failed"))?;
+        let draft = self.draft(resource, object).await?;
         if dry_run {
-            return Record::encode(draft, None).map(Arc::new).map_err(Refused::Malformed);
+            return Ok(Record::encode(draft, None).map(Arc::new).map_err(Refused::Malformed));
         }
-        if ends {
-            let last = Record::encode(draft, None).map_err(Refused::Malformed)?;
-            self.store().remove(&resource.table, &target.namespace, &target.name, record.rv)?;
-            return Ok(Arc::new(last));
+        let stored = if ends {
+            let last = Record::encode(draft, None).map(Arc::new).map_err(Refused::Malformed);
+            let gone = self.store().remove(&resource.table, &target.namespace, &target.name, record.rv);
+            gone.and(last)
+        } else {
+            self.store().replace(&resource.table, draft, record.rv)
+        };
+        if stored.is_ok() {
+            self.definitions_follow(resource, &target.name, ends).await;
         }
-        self.store().replace(&resource.table, draft, record.rv)
+        Ok(stored)
     }
 }
 

@@ -208,6 +208,9 @@ impl ApiServer {
         stream::unfold(start, move |(server, resource, mut watch, mut first)| async move {
             let told = watch.next().await?;
             let mut out = Vec::new();
+            // A definition may have changed since; what it says now is what is shown.
+            let found = server.registry().find(&resource.group, &resource.version, &resource.plural);
+            let resource = found.unwrap_or(resource);
             for told in told {
                 server.write_event(&resource, &told, shape, first, &mut out).await;
                 first = false;

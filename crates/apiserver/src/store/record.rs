@@ -107,6 +107,13 @@ impl Record {
         self.json.get(self.layout.body..self.layout.metadata_end).unwrap_or_default()
     }
 
+    /// Whether the object is stored under this `apiVersion`.
+    pub fn is_in(&self, api_version: &str) -> bool {
+        let head = self.json.get(..self.layout.body).unwrap_or_default();
+        let rest = head.strip_suffix(b"\",").and_then(|head| head.strip_suffix(api_version.as_bytes()));
+        rest.is_some_and(|rest| rest.ends_with(b"\"apiVersion\":\""))
+    }
+
     /// The value of one label.
     pub fn label(&self, key: &str) -> Option<&str> {
         let at = self.labels.binary_search_by(|(k, _)| k.as_ref().cmp(key)).ok()?;

@@ -18,6 +18,10 @@ const SCALE: GroupKind<'static> = GroupKind::new("autoscaling", "Scale");
 pub(super) fn of(resource: &Resource, object: &Value) -> Result<Value, Status> {
     let Some(paths) = &resource.scale else { return Err(Status::resource_not_found()) };
     let number = |path: &str| at(object, path).and_then(Value::as_i64).unwrap_or(0);
+    if resource.custom && at(object, &paths.spec_replicas).is_none_or(|replicas| !replicas.is_i64()) {
+        let path = field::quote(&paths.spec_replicas);
+        return Err(Status::internal(format!("the spec replicas field {path} does not exist")));
+    }
     let mut metadata = Map::new();
     for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(value) = object.get("metadata").and_then(|m| m.get(key)) {
@@ -90,7 +94,15 @@ impl ApiServer {
                 let old = object.clone();
                 set(object, &paths.spec_replicas, json!(number));
                 strategy::prepare_update(self, resource, None, object, &old);
-                Ok(())
+                // The number must suit the schema, too.
+                let errors = match resource.custom {
+                    true => resource.rules.validate_update(resource, object, &old, None),
+                    false => Vec::new(),
+                };
+                match errors.is_empty() {
+                    true => Ok(()),
+                    false => Err(Status::invalid(resource.group_kind(), &target.name, errors)),
+                }
             })
             .await?;
         of(resource, &self.read(resource, &written).await?)

@@ -1,0 +1,126 @@
+//! One webhook of a configuration, read once for each version of the configuration.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::call::Address;
+use crate::selector::Labels;
+use crate::store::{Record, Store};
+
+/// What a rule of a webhook asks for.
+#[derive(Clone, Debug)]
+pub(super) struct Rule {
+    pub(super) operations: Vec<String>,
+    pub(super) groups: Vec<String>,
+    pub(super) versions: Vec<String>,
+    /// `pods`, `pods/eviction`, `*`, `pods/*` or `*/*`.
+    pub(super) resources: Vec<String>,
+    pub(super) scope: String,
+}
+
+/// One webhook.
+#[derive(Clone, Debug)]
+pub(super) struct Hook {
+    pub(super) name: String,
+    pub(super) address: Option<Address>,
+    pub(super) rules: Vec<Rule>,
+    /// Whether a call that fails counts as a yes.
+    pub(super) ignores_failure: bool,
+    /// Whether only the rule's own versions count.
+    pub(super) exact: bool,
+    pub(super) namespaces: Labels,
+    pub(super) objects: Labels,
+    pub(super) timeout: Duration,
+    pub(super) side_effects: String,
+    /// The first version of `AdmissionReview` in the hook's list that we speak.
+    pub(super) review: Option<&'static str>,
+    /// Whether it wants to see an object again that a later webhook changed.
+    pub(super) reinvoked: bool,
+    /// Whether it has CEL conditions, which are not evaluated here.
+    pub(super) conditions: bool,
+}
+
+impl Hook {
+    fn parse(webhook: &Value) -> Self {
+        let text = |key: &str| webhook.get(key).and_then(Value::as_str).unwrap_or_default();
+        let everything = json!({});
+        let selector = |key: &str| {
+            let selector = webhook.get(key).filter(|selector| !selector.is_null()).unwrap_or(&everything);
+            Labels::from_object(Some(selector)).unwrap_or_else(|_| Labels::nothing())
+        };
+        let list =
+            |key: &str| webhook.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let review = list("admissionReviewVersions").iter().find_map(|version| match version.as_str() {
+            Some("v1") => Some("v1"),
+            Some("v1beta1") => Some("v1beta1"),
+            _ => None,
+        });
+        let seconds = webhook.get("timeoutSeconds").and_then(Value::as_u64).unwrap_or(10);
+        Self {
+            name: text("name").to_owned(),
+            address: webhook.get("clientConfig").and_then(Address::parse),
+            rules: list("rules").iter().map(rule).collect(),
+            ignores_failure: text("failurePolicy") == "Ignore",
+            exact: text("matchPolicy") == "Exact",
+            namespaces: selector("namespaceSelector"),
+            objects: selector("objectSelector"),
+            timeout: Duration::from_secs(seconds),
+            side_effects: text("sideEffects").to_owned(),
+            review,
+            reinvoked: text("reinvocationPolicy") == "IfNeeded",
+            conditions: !list("matchConditions").is_empty(),
+        }
+    }
+}
+
+fn rule(rule: &Value) -> Rule {
+    let texts = |key: &str| {
+        let list = rule.get(key).and_then(Value::as_array);
+        list.into_iter().flatten().filter_map(|item| item.as_str().map(str::to_owned)).collect()
+    };
+    Rule {
+        operations: texts("operations"),
+        groups: texts("apiGroups"),
+        versions: texts("apiVersions"),
+        resources: texts("resources"),
+        scope: rule.get("scope").and_then(Value::as_str).unwrap_or("*").to_owned(),
+    }
+}
+
+/// The webhooks of one kind of configuration, read again when a configuration changes.
+pub(super) struct Hooks {
+    table: &'static str,
+    read: Mutex<Read>,
+}
+
+#[derive(Default)]
+struct Read {
+    from: Vec<Arc<Record>>,
+    hooks: Arc<Vec<Hook>>,
+}
+
+impl Hooks {
+    pub(super) fn new(table: &'static str) -> Self {
+        Self { table, read: Mutex::default() }
+    }
+
+    /// All webhooks, by the name of their configuration and then in its order.
+    pub(super) fn current(&self, store: &Store) -> Arc<Vec<Hook>> {
+        let (_, records) = store.list(self.table, None);
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = read.from.len() == records.len()
+            && read.from.iter().zip(&records).all(|(a, b)| Arc::ptr_eq(a, b));
+        if !same {
+            let mut hooks = Vec::new();
+            for record in &records {
+                let value = record.value();
+                let list = value.get("webhooks").and_then(Value::as_array);
+                hooks.extend(list.into_iter().flatten().map(Hook::parse));
+            }
+            *read = Read { from: records, hooks: Arc::new(hooks) };
+        }
+        read.hooks.clone()
+    }
+}
