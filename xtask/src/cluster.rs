@@ -141,7 +141,7 @@ pub(crate) fn up(options: &Options) -> Result<Running> {
     }
     started.push(hollow::start(&layout, &progress, &binaries, &pki, record.hollow)?);
     registry::fill(&layout, &progress, &packages)?;
-    wait_for_nodes(&layout, &progress, &record)?;
+    wait_until_ready(&layout, &progress, &record)?;
     progress.say("the cluster is ready");
     Ok(Running { kubeconfig: layout.kubeconfig(), started_here: started.contains(&Started::Now) })
 }
@@ -213,7 +213,8 @@ fn decide(layout: &Layout, options: &Options, binaries: &Binaries) -> Result<Rec
     Ok(record.grown(&wanted))
 }
 
-fn wait_for_nodes(layout: &Layout, progress: &Progress, record: &Record) -> Result<()> {
+/// A cluster is ready when its nodes are, and when pods may be created: they need the default service account.
+fn wait_until_ready(layout: &Layout, progress: &Progress, record: &Record) -> Result<()> {
     let kubectl = Kubectl::find(layout)?;
     let expected = status::expected_nodes(record);
     let mut told = false;
@@ -223,7 +224,7 @@ fn wait_for_nodes(layout: &Layout, progress: &Progress, record: &Record) -> Resu
         }
         let nodes = kubectl.nodes().unwrap_or_default();
         let is_ready = |name: &String| nodes.iter().any(|node| node.ready && node.name == *name);
-        if expected.iter().all(is_ready) {
+        if expected.iter().all(is_ready) && kubectl.has_default_service_account() {
             return Ok(Some(()));
         }
         if !told {

@@ -48,8 +48,13 @@ impl Kubectl {
         Ok(nodes(&serde_json::from_str(&self.run(&["get", "nodes", "-o", "json"])?)?))
     }
 
+    /// Whether the default namespace takes pods.
+    pub(crate) fn has_default_service_account(&self) -> bool {
+        self.run(&["get", "serviceaccount", "default", "--namespace=default"]).is_ok()
+    }
+
     /// Runs kubectl; the answer is what it prints.
-    pub(crate) fn run(&self, args: &[&str]) -> Result<String> {
+    fn run(&self, args: &[&str]) -> Result<String> {
         let mut command = Command::new(&self.program);
         command.env("KUBECONFIG", &self.kubeconfig).arg("--request-timeout=5s").args(args);
         tool::capture(&mut command)
