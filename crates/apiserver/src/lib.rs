@@ -13,6 +13,7 @@ pub mod body;
 mod bootstrap;
 pub mod client;
 pub mod clock;
+pub mod controllers;
 mod crd;
 pub mod discovery;
 pub mod field;

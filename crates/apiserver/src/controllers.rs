@@ -1,0 +1,264 @@
+//! The controllers that every cluster has built in.
+//!
+//! One future runs them all: [`run`]. Events of all tables put keys on one queue, keys are worked on by small
+//! handlers that compare the wanted with the seen state, and a handler that fails or wants to look again later
+//! gets its key back after a while. Nothing is polled: the future sleeps until an event or a timer wakes it.
+//! Reads go to the store itself (or to an index that is brought up to date before each handler starts), so a
+//! handler always sees its own last writes.
+
+mod claim;
+mod deployment;
+mod garbage;
+mod graph;
+mod namespace;
+mod object;
+mod pods;
+mod queue;
+mod recorder;
+mod replicaset;
+mod sources;
+mod wake;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::future::Future as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::stream::{FuturesUnordered, StreamExt as _};
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use crate::client::Local;
+use crate::registry::Resource;
+use crate::status::Status;
+use graph::Graph;
+use pods::Pods;
+use queue::Queue;
+use recorder::{Involved, Recorder};
+use sources::Sources;
+
+/// Most handlers that wait for something (a webhook, mostly) at the same time.
+const MOST_RUNNING: usize = 64;
+/// How often resources that came without any event are looked for.
+const LOOK_AROUND: Duration = Duration::from_secs(30);
+
+/// A built-in controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Controller {
+    /// Deletes what lost its owners.
+    GarbageCollector,
+    /// Empties namespaces that are being deleted.
+    Namespace,
+    /// Keeps the pods of ReplicaSets.
+    ReplicaSet,
+    /// Rolls out deployments.
+    Deployment,
+}
+
+/// Which controllers run, and how patient they are.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Controllers that do not run.
+    pub without: BTreeSet<Controller>,
+}
+
+/// What a handler works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Work {
+    Garbage,
+    Namespace,
+    ReplicaSet,
+    Deployment,
+}
+
+impl Work {
+    fn controller(self) -> Controller {
+        match self {
+            Self::Garbage => Controller::GarbageCollector,
+            Self::Namespace => Controller::Namespace,
+            Self::ReplicaSet => Controller::ReplicaSet,
+            Self::Deployment => Controller::Deployment,
+        }
+    }
+}
+
+/// One piece of work.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    work: Work,
+    /// Only where objects of any table are meant.
+    table: String,
+    namespace: String,
+    name: String,
+}
+
+impl Key {
+    fn new(work: Work, namespace: &str, name: &str) -> Self {
+        Self { work, table: String::new(), namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+}
+
+/// When to look again, if no event comes earlier.
+type Outcome = Result<Option<Duration>, Status>;
+
+/// What handlers share.
+struct Context {
+    client: Local,
+    graph: Mutex<Graph>,
+    pods: Mutex<Pods>,
+    resources: Mutex<BTreeMap<Arc<str>, Arc<Resource>>>,
+    recorder: Mutex<Recorder>,
+    wakes: Mutex<Vec<Key>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Context {
+    fn graph(&self) -> MutexGuard<'_, Graph> {
+        lock(&self.graph)
+    }
+
+    fn pods(&self) -> MutexGuard<'_, Pods> {
+        lock(&self.pods)
+    }
+
+    fn resources(&self) -> BTreeMap<Arc<str>, Arc<Resource>> {
+        lock(&self.resources).clone()
+    }
+
+    fn resource_of(&self, table: &str) -> Option<Arc<Resource>> {
+        lock(&self.resources).get(table).cloned()
+    }
+
+    /// Puts a key on the queue.
+    fn wake(&self, key: Key) {
+        lock(&self.wakes).push(key);
+    }
+
+    fn now(&self) -> Timestamp {
+        self.client.server().clock().now()
+    }
+
+    fn now_text(&self) -> String {
+        self.client.server().clock().now_text()
+    }
+
+    async fn record(
+        &self,
+        component: &'static str,
+        involved: &Involved,
+        kind: &'static str,
+        reason: &str,
+        message: &str,
+    ) {
+        recorder::record(&self.recorder, &self.client, component, involved, kind, reason, message).await;
+    }
+}
+
+async fn handle(cx: &Context, key: &Key) -> Outcome {
+    match key.work {
+        Work::Garbage => garbage::check(cx, key).await,
+        Work::Namespace => namespace::sync(cx, key).await,
+        Work::ReplicaSet => replicaset::sync(cx, key).await,
+        Work::Deployment => deployment::sync(cx, key).await,
+    }
+}
+
+/// What ended a wait.
+enum Woken {
+    Done(Key, Outcome),
+    Look,
+}
+
+/// Runs the built-in controllers until the future is dropped.
+pub async fn run(client: Local, options: Options) -> Infallible {
+    let cx = Context {
+        client: client.clone(),
+        graph: Mutex::default(),
+        pods: Mutex::default(),
+        resources: Mutex::default(),
+        recorder: Mutex::default(),
+        wakes: Mutex::default(),
+    };
+    let cx = &cx;
+    let clock = *client.server().clock();
+    let mut sources = Sources::new(client.clone());
+    let mut queue: Queue<Key> = Queue::new();
+    let mut running = FuturesUnordered::new();
+    loop {
+        let mut keys = std::mem::take(&mut *lock(&cx.wakes));
+        let changed = sources.drain(|resource, event| wake::keys(cx, resource, event, &mut keys));
+        if changed {
+            *lock(&cx.resources) = sources.resources();
+            wake::resources_changed(cx, &mut keys);
+        }
+        for key in keys {
+            if !options.without.contains(&key.work.controller()) {
+                queue.add(key);
+            }
+        }
+        while running.len() < MOST_RUNNING
+            && let Some(key) = queue.pop(Instant::now())
+        {
+            running.push(async move {
+                let outcome = handle(cx, &key).await;
+                (key, outcome)
+            });
+        }
+        let woken = match running.next().now_or_never() {
+            Some(Some((key, outcome))) => {
+                breathe().await;
+                Woken::Done(key, outcome)
+            }
+            _ => {
+                let far = Instant::now() + clock.real(LOOK_AROUND);
+                let until = queue.next_due().map_or(far, |due| due.min(far));
+                let mut timer = Box::pin(tokio::time::sleep_until(until));
+                let mut news = Box::pin(sources.wait());
+                std::future::poll_fn(|task| {
+                    if let Poll::Ready(Some((key, outcome))) = running.poll_next_unpin(task) {
+                        return Poll::Ready(Woken::Done(key, outcome));
+                    }
+                    if news.as_mut().poll(task).is_ready() || timer.as_mut().poll(task).is_ready() {
+                        return Poll::Ready(Woken::Look);
+                    }
+                    Poll::Pending
+                })
+                .await
+            }
+        };
+        let Woken::Done(key, outcome) = woken else { continue };
+        match outcome {
+            Ok(again) => {
+                queue.done(&key);
+                if let Some(after) = again {
+                    queue.add_at(key, Instant::now() + clock.real(after));
+                }
+            }
+            Err(status) => {
+                tracing::debug!(work = ?key.work, namespace = %key.namespace, name = %key.name,
+                    error = %status.message, "a controller tries again");
+                queue.failed(&key, Instant::now(), |pause| clock.real(pause));
+            }
+        }
+    }
+}
+
+/// Lets other tasks of the thread run.
+async fn breathe() {
+    let mut rested = false;
+    std::future::poll_fn(|task| {
+        if rested {
+            return Poll::Ready(());
+        }
+        rested = true;
+        task.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
