@@ -234,6 +234,9 @@ fn counts(resource: &Resource, object: &Value, old: &Value) -> bool {
 
 fn carry(object: &mut Value, old: &Value, key: &str) {
     let Some(map) = object.as_object_mut() else { return };
+    if map.get(key) == old.get(key) {
+        return;
+    }
     match old.get(key) {
         Some(value) => map.insert(key.to_owned(), value.clone()),
         None => map.remove(key),

@@ -12,7 +12,7 @@ use crate::field;
 use crate::patch::Patch;
 use crate::registry::Resource;
 use crate::server::ApiServer;
-use crate::status::Status;
+use crate::status::{GroupKind, Status};
 use crate::store::{Record, Refused};
 
 /// How often a patch is tried on the newest object before the conflict is the client's.
@@ -70,7 +70,8 @@ impl ApiServer {
         loop {
             tries += 1;
             let record = self.get(target)?;
-            let old = self.read(resource, &record).await?;
+            let mut old = self.read(resource, &record).await?;
+            let mut spec = if leaves_spec(target, change) { take_spec(&mut old) } else { None };
             let mut object = match change {
                 Change::Put(object) => (*object).clone(),
                 Change::Patch(patch) => {
@@ -85,6 +86,10 @@ impl ApiServer {
             let pinned = check_version(resource, target, &object, &old, matches!(change, Change::Put(_)))?;
             let unknown = settle_shape(resource, &mut object)?;
             report_unknown(options, &unknown)?;
+            if let Some(spec) = spec.take() {
+                put_spec(&mut object, spec.clone());
+                put_spec(&mut old, spec);
+            }
 
             let kind = if matches!(change, Change::Put(_)) { "UpdateOptions" } else { "PatchOptions" };
             let request = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
@@ -178,6 +183,28 @@ impl ApiServer {
     }
 }
 
+/// Whether the change is a patch of the status of a built-in kind that does not even name the spec. Such
+/// patches are most of all writes; the spec, most of the object, then need not be patched and checked.
+fn leaves_spec(target: &Target, change: &Change<'_>) -> bool {
+    let status = target.subresource.as_deref() == Some("status");
+    status
+        && !target.resource.custom
+        && match change {
+            Change::Patch(Patch::Merge(fields) | Patch::Strategic(fields)) => !fields.contains_key("spec"),
+            _ => false,
+        }
+}
+
+fn take_spec(object: &mut Value) -> Option<Value> {
+    object.as_object_mut()?.remove("spec")
+}
+
+fn put_spec(object: &mut Value, spec: Value) {
+    if let Some(map) = object.as_object_mut() {
+        map.insert("spec".to_owned(), spec);
+    }
+}
+
 /// Whether the change removes the last finalizer of an object whose grace period is over.
 fn deletion_ends(resource: &Resource, object: &Value, old: &Value) -> bool {
     let list =
@@ -256,7 +283,9 @@ fn check_version(
 /// The refusal of an update that must name a version. The real server prints the number in Go's syntax.
 fn unversioned(resource: &Resource, name: &str) -> Status {
     let error = field::Error::invalid("metadata.resourceVersion", 0, "must be specified for an update");
-    let mut status = Status::invalid(resource.group_kind(), name, vec![error]);
+    // Here, and nowhere else, it names the resource and not the kind.
+    let resource = GroupKind::new(&resource.group, &resource.plural);
+    let mut status = Status::invalid(resource, name, vec![error]);
     let go = |text: &str| text.replace("Invalid value: 0:", "Invalid value: 0x0:");
     status.message = go(&status.message);
     for cause in status.details.iter_mut().flat_map(|details| &mut details.causes) {
