@@ -52,9 +52,16 @@ impl ApiServer {
         };
         let _turn = self.definitions().turn.lock().await;
         self.unserve_removed();
-        let (_, records) = self.store().list(TABLE, None);
-        for record in records.iter().filter(|record| in_group(record, &group)) {
-            self.settle(&record.name).await;
+        loop {
+            let (_, records) = self.store().list(TABLE, None);
+            let mut left = false;
+            for record in records.iter().filter(|record| in_group(record, &group)) {
+                left |= self.settle(&record.name).await;
+            }
+            if !left {
+                return;
+            }
+            // The names of the one that left are free for those that were settled before it.
         }
     }
 
@@ -76,21 +83,20 @@ impl ApiServer {
         });
     }
 
-    /// Brings one definition to where it belongs: names, conditions, resources, and its end.
-    async fn settle(&self, name: &str) {
+    /// Brings one definition to where it belongs: names, conditions, resources, and its end. Returns whether that
+    /// was its end.
+    async fn settle(&self, name: &str) -> bool {
         let now = self.clock().now_text();
         let written = self.rewrite_definition(name, |definition, server| {
             let others = server.other_names(definition);
             names::decide(definition, &others, &now);
         });
-        let Some(record) = written else { return };
+        let Some(record) = written else { return false };
         let object = record.value();
         if names::is_true(&object, "Established") {
             self.serve(&object);
         }
-        if record.deleting && has_cleanup(&object) {
-            self.clean_up(name).await;
-        }
+        record.deleting && has_cleanup(&object) && self.clean_up(name).await
     }
 
     fn serve(&self, object: &Value) {
@@ -110,8 +116,8 @@ impl ApiServer {
         known.insert(name, definition);
     }
 
-    /// Deletes all instances, then the definition.
-    async fn clean_up(&self, name: &str) {
+    /// Deletes all instances, then the definition. Returns whether it is gone.
+    async fn clean_up(&self, name: &str) -> bool {
         let now = self.clock().now_text();
         let condition = |status: &str, reason: &str, message: &str| {
             json!({
@@ -122,7 +128,7 @@ impl ApiServer {
         let running =
             condition("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress");
         if self.rewrite_definition(name, |object, _| set_condition(object, running.clone())).is_none() {
-            return;
+            return false;
         }
         let stored = {
             let known = self.definitions().known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -135,7 +141,7 @@ impl ApiServer {
             }
             let (_, left) = self.store().list(&stored.table, None);
             if !left.is_empty() {
-                return;
+                return false;
             }
         }
         let done = condition("False", "InstanceDeletionCompleted", "removed all instances");
@@ -145,12 +151,13 @@ impl ApiServer {
                 list.retain(|finalizer| finalizer != CLEANUP);
             }
         });
-        if let Some(last) = last
-            && !has_finalizers(&last.value())
-            && self.store().remove(TABLE, "", name, last.rv).is_ok()
-        {
+        let gone = last.is_some_and(|last| {
+            !has_finalizers(&last.value()) && self.store().remove(TABLE, "", name, last.rv).is_ok()
+        });
+        if gone {
             self.unserve_removed();
         }
+        gone
     }
 
     /// The names that other definitions of the same group hold.

@@ -101,7 +101,7 @@ impl ApiServer {
             match (shape, changed) {
                 (Shape::Metadata(version), None) => out.extend_from_slice(&partial(record, version)),
                 (Shape::Metadata(version), Some(value)) => {
-                    out.extend_from_slice(&partial_of(&value, version))
+                    out.extend_from_slice(&partial_of(&value, version));
                 }
                 (_, Some(value)) => out.extend(value.to_string().into_bytes()),
                 (_, None) if resource.custom => out.extend_from_slice(&record.json),
