@@ -129,6 +129,7 @@ pub(crate) fn up(options: &Options) -> Result<Running> {
     let binaries = binaries(&layout, &progress, &apt, options.bin_dir.as_deref())?;
     let record = decide(&layout, options, &binaries)?;
     record.write(&layout)?;
+    footprint::note(&layout)?;
 
     let pki = Pki::open(&layout)?;
     let mut started = vec![registry::start(&layout, &progress, &packages)?];

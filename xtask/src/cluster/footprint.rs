@@ -1,6 +1,6 @@
-//! What a kubelet and the network plugins change outside our folders, noted before and undone after.
+//! What Kubernetes and the network plugins change outside our folders, noted before and undone after.
 //!
-//! A kubelet sets kernel parameters, and writes to a few fixed folders. The parameters get their old values back, and
+//! A kubelet sets kernel parameters, and it and the controller manager write to a few fixed folders. The parameters get their old values back, and
 //! folders that were not there before are removed.
 
 use std::collections::BTreeMap;

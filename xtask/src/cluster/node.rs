@@ -20,14 +20,13 @@ use super::pki::{Identity, Pki};
 use super::process::{self, Part, Started};
 use super::progress::{Progress, wait_for};
 use super::version::{Binaries, Needs};
-use super::{cgroups, footprint, tool};
+use super::{cgroups, tool};
 
 /// The names of the parts, in the order of their start.
 pub(crate) const PARTS: [&str; 2] = ["containerd", "kubelet"];
 
 /// Starts containerd unless it runs, and gives it the sandbox image.
 pub(crate) fn start_runtime(layout: &Layout, progress: &Progress, packages: &Packages) -> Result<Started> {
-    footprint::note(layout)?;
     cgroups::create()?;
     let part = containerd(layout, packages)?;
     let started = process::start(layout, &part)?;
