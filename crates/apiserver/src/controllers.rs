@@ -8,15 +8,21 @@
 
 mod claim;
 mod deployment;
+mod disruption;
+mod furnish;
 mod garbage;
 mod graph;
+mod job;
 mod namespace;
+mod node;
 mod object;
 mod pods;
 mod queue;
 mod recorder;
 mod replicaset;
 mod sources;
+mod statefulset;
+mod volume;
 mod wake;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,13 +62,37 @@ pub enum Controller {
     ReplicaSet,
     /// Rolls out deployments.
     Deployment,
+    /// Keeps the pods of StatefulSets.
+    StatefulSet,
+    /// Runs jobs to their end.
+    Job,
+    /// Binds claims to volumes.
+    Volume,
+    /// Watches over nodes: silence, taints, and pods that do not tolerate them.
+    NodeLifecycle,
+    /// Removes pods whose node is gone.
+    PodCollector,
+    /// Counts for disruption budgets.
+    Disruption,
+    /// Puts the default service account and the root certificate into namespaces.
+    Furnish,
 }
 
 /// Which controllers run, and how patient they are.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Controllers that do not run.
     pub without: BTreeSet<Controller>,
+    /// How long a node may be silent.
+    pub node_grace: Duration,
+    /// The certificate (PEM) for `kube-root-ca.crt`; without one there is no such config map.
+    pub root_ca: Option<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { without: BTreeSet::new(), node_grace: Duration::from_secs(40), root_ca: None }
+    }
 }
 
 /// What a handler works on.
@@ -72,6 +102,16 @@ enum Work {
     Namespace,
     ReplicaSet,
     Deployment,
+    StatefulSet,
+    Job,
+    JobPod,
+    Claim,
+    Volume,
+    Node,
+    Evict,
+    Collect,
+    Budget,
+    Furnish,
 }
 
 impl Work {
@@ -81,6 +121,13 @@ impl Work {
             Self::Namespace => Controller::Namespace,
             Self::ReplicaSet => Controller::ReplicaSet,
             Self::Deployment => Controller::Deployment,
+            Self::StatefulSet => Controller::StatefulSet,
+            Self::Job | Self::JobPod => Controller::Job,
+            Self::Claim | Self::Volume => Controller::Volume,
+            Self::Node | Self::Evict => Controller::NodeLifecycle,
+            Self::Collect => Controller::PodCollector,
+            Self::Budget => Controller::Disruption,
+            Self::Furnish => Controller::Furnish,
         }
     }
 }
@@ -112,6 +159,10 @@ struct Context {
     resources: Mutex<BTreeMap<Arc<str>, Arc<Resource>>>,
     recorder: Mutex<Recorder>,
     wakes: Mutex<Vec<Key>>,
+    /// Since when pods have to leave their node.
+    leaving: Mutex<BTreeMap<(String, String), Timestamp>>,
+    node_grace: Duration,
+    root_ca: Option<String>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -166,6 +217,16 @@ async fn handle(cx: &Context, key: &Key) -> Outcome {
         Work::Namespace => namespace::sync(cx, key).await,
         Work::ReplicaSet => replicaset::sync(cx, key).await,
         Work::Deployment => deployment::sync(cx, key).await,
+        Work::StatefulSet => statefulset::sync(cx, key).await,
+        Work::Job => job::sync(cx, key).await,
+        Work::JobPod => job::forget_pod(cx, key).await,
+        Work::Claim => volume::claim(cx, key).await,
+        Work::Volume => volume::volume(cx, key).await,
+        Work::Node => node::sync(cx, key).await,
+        Work::Evict => node::evict(cx, key).await,
+        Work::Collect => node::collect(cx, key).await,
+        Work::Budget => disruption::sync(cx, key).await,
+        Work::Furnish => furnish::sync(cx, key).await,
     }
 }
 
@@ -184,6 +245,9 @@ pub async fn run(client: Local, options: Options) -> Infallible {
         resources: Mutex::default(),
         recorder: Mutex::default(),
         wakes: Mutex::default(),
+        leaving: Mutex::default(),
+        node_grace: options.node_grace,
+        root_ca: options.root_ca.clone(),
     };
     let cx = &cx;
     let clock = *client.server().clock();

@@ -347,3 +347,50 @@ async fn one_seed_gives_one_history() {
     }
     assert_eq!(histories[0], histories[1]);
 }
+
+/// Ten thousand pods come and go without work that grows with their square.
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_dependents_are_collected() {
+    let cluster = Cluster::start();
+    let owner = cluster.create("", "configmaps", json!({"metadata": {"name": "owner"}})).await;
+    let owners = json!([{
+        "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"],
+    }]);
+    for number in 0..10_000 {
+        let name = format!("d-{number}");
+        cluster.create("", "secrets", json!({"metadata": {"name": name, "ownerReferences": owners}})).await;
+    }
+    cluster.settle().await;
+    assert_eq!(cluster.list("", "secrets", "").len(), 10_000);
+    cluster.delete("", "configmaps", "owner", None).await;
+    cluster.settle().await;
+    assert!(cluster.list("", "secrets", "").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn custom_resources_that_appear_later_own_and_are_owned() {
+    let cluster = Cluster::start();
+    cluster.settle().await;
+    // A resource of its own table, served from now on.
+    let server = cluster.local.server();
+    let mut toys =
+        kruise_apiserver::registry::builtin::resources().find(|r| r.plural == "configmaps").unwrap();
+    toys.group = "example.com".into();
+    toys.kind = "Toy".into();
+    toys.plural = "toys".into();
+    toys.table = "example.com/toys".into();
+    toys.storage_api_version = "example.com/v1".into();
+    server.registry().insert(toys);
+    let toy = cluster.create("example.com", "toys", json!({"metadata": {"name": "bear"}})).await;
+    let reference = json!({
+        "apiVersion": "example.com/v1", "kind": "Toy", "name": "bear", "uid": toy["metadata"]["uid"],
+    });
+    let owned = json!({"metadata": {"name": "hat", "ownerReferences": [reference]}});
+    cluster.create("example.com", "toys", owned.clone()).await;
+    cluster.create("", "configmaps", owned).await;
+    cluster.settle().await;
+    cluster.delete("example.com", "toys", "bear", None).await;
+    cluster.settle().await;
+    assert!(cluster.get("example.com", "toys", "hat").is_none());
+    assert!(cluster.get("", "configmaps", "hat").is_none());
+}

@@ -10,9 +10,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::object::{
-    annotate, annotation, condition, condition_is_true, deleting, flag, items, number, or_gone, text,
-};
+use super::object::{annotate, condition, deleting, flag, number, or_gone, text};
 use super::recorder::Involved;
 use super::{Context, Key, Outcome, claim};
 use crate::registry::Resource;

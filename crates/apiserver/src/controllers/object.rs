@@ -88,6 +88,23 @@ pub(super) fn condition_is_true(object: &Value, kind: &str) -> bool {
     condition(object, kind).is_some_and(|condition| text(condition, "/status") == "True")
 }
 
+/// Sets a condition of the status; its time changes only when its status does.
+pub(super) fn set_condition(object: &mut Value, mut new: Value) {
+    let known =
+        condition(object, text(&new, "/type")).filter(|known| known.get("status") == new.get("status"));
+    if let Some(since) = known.and_then(|known| known.get("lastTransitionTime")).cloned()
+        && let Some(map) = new.as_object_mut()
+    {
+        map.insert("lastTransitionTime".to_owned(), since);
+    }
+    let Some(status) = child(object, "status") else { return };
+    let Some(list) = status.entry("conditions").or_insert_with(|| json!([])).as_array_mut() else { return };
+    match list.iter_mut().find(|known| known.get("type") == new.get("type")) {
+        Some(known) => *known = new,
+        None => list.push(new),
+    }
+}
+
 /// A number or a percentage of `total`.
 pub(super) fn int_or_percent(value: Option<&Value>, total: i64, round_up: bool) -> Option<i64> {
     match value? {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::graph::Owner;
 use super::object::{controller_of, text};
 use super::pods::Pod;
-use super::{Context, Key, Work, garbage};
+use super::{Context, Key, Work, furnish, garbage};
 use crate::registry::Resource;
 use crate::selector::Labels;
 use crate::store::{Event, EventKind, Record};
@@ -22,7 +22,38 @@ pub(super) fn keys(cx: &Context, resource: &Arc<Resource>, event: &Event, keys: 
     }
     let own = |work| Key::new(work, &record.namespace, &record.name);
     match &*resource.table {
-        "/namespaces" => keys.push(Key::new(Work::Namespace, "", &record.name)),
+        "/namespaces" => {
+            keys.push(Key::new(Work::Namespace, "", &record.name));
+            keys.push(Key::new(Work::Furnish, "", &record.name));
+        }
+        "/serviceaccounts" | "/configmaps" => {
+            if event.kind == EventKind::Deleted && furnish::is_kept(&resource.table, &record.name) {
+                keys.push(Key::new(Work::Furnish, "", &record.namespace));
+            }
+        }
+        "/nodes" => {
+            keys.push(Key::new(Work::Node, "", &record.name));
+            node(cx, event, keys);
+        }
+        "/persistentvolumeclaims" => {
+            keys.push(own(Work::Claim));
+            if event.kind == EventKind::Deleted {
+                let claim = record.value();
+                keys.push(Key::new(Work::Volume, "", text(&claim, "/spec/volumeName")));
+            }
+        }
+        "/persistentvolumes" => volume(cx, record, keys),
+        "apps/statefulsets" => keys.push(own(Work::StatefulSet)),
+        "batch/jobs" => {
+            keys.push(own(Work::Job));
+            if event.kind == EventKind::Deleted {
+                let pods = cx.pods().controlled(&record.uid);
+                keys.extend(
+                    pods.iter().map(|pod| Key::new(Work::JobPod, &record.namespace, &pod.record.name)),
+                );
+            }
+        }
+        "policy/poddisruptionbudgets" => keys.push(own(Work::Budget)),
         "/pods" => {
             let (before, after) = cx.pods().observe(event);
             pod(cx, before.as_deref(), after.as_deref(), keys);
@@ -63,6 +94,8 @@ pub(super) fn resources_changed(cx: &Context, keys: &mut Vec<Key>) {
 fn controller_work(owner: &Owner) -> Option<Work> {
     match (&*owner.api_version, &*owner.kind) {
         ("apps/v1", "ReplicaSet") => Some(Work::ReplicaSet),
+        ("apps/v1", "StatefulSet") => Some(Work::StatefulSet),
+        ("batch/v1", "Job") => Some(Work::Job),
         _ => None,
     }
 }
@@ -82,8 +115,16 @@ fn pod(cx: &Context, before: Option<&Pod>, after: Option<&Pod>, keys: &mut Vec<K
             adopters(cx, table, &pod.record, work, keys);
         }
     }
+    place(cx, before, after, keys);
+    budgets(cx, before, after, keys);
     // A deployment that waits for its old pods to go hears of it only here.
     let finished = after.is_none_or(|pod| pod.is_finished());
+    if finished {
+        // A claim that is being deleted waits for the last pod that has it.
+        let (_, claims) = cx.client.server().store().list("/persistentvolumeclaims", Some(namespace));
+        let leaving = claims.iter().filter(|claim| claim.deleting);
+        keys.extend(leaving.map(|claim| Key::new(Work::Claim, namespace, &claim.name)));
+    }
     if finished && let Some(owner) = pod.controller.as_ref().filter(|owner| &*owner.kind == "ReplicaSet") {
         let set = cx.client.server().store().get("apps/replicasets", namespace, &owner.name);
         if let Some(set) = set.map(|set| set.value())
@@ -94,8 +135,70 @@ fn pod(cx: &Context, before: Option<&Pod>, after: Option<&Pod>, keys: &mut Vec<K
     }
 }
 
+/// A pod on a node may have to leave it; a pod whose job is gone has nobody to count it.
+fn place(cx: &Context, before: Option<&Pod>, after: Option<&Pod>, keys: &mut Vec<Key>) {
+    let Some(pod) = after else { return };
+    let (namespace, name) = (&pod.record.namespace, &pod.record.name);
+    if !pod.node.is_empty() && before.is_none_or(|before| before.node != pod.node) {
+        keys.push(Key::new(Work::Evict, namespace, name));
+        keys.push(Key::new(Work::Collect, namespace, name));
+    }
+    if let Some(owner) = pod.controller.as_ref().filter(|owner| pod.tracked && &*owner.kind == "Job") {
+        let job = cx.client.server().store().get("batch/jobs", namespace, &owner.name);
+        if job.is_none_or(|job| job.uid != owner.uid) {
+            keys.push(Key::new(Work::JobPod, namespace, name));
+        }
+    }
+}
+
+/// Budgets that cover the pod, or did before.
+fn budgets(cx: &Context, before: Option<&Pod>, after: Option<&Pod>, keys: &mut Vec<Key>) {
+    let Some(pod) = after.or(before) else { return };
+    let (_, budgets) =
+        cx.client.server().store().list("policy/poddisruptionbudgets", Some(&pod.record.namespace));
+    for budget in budgets {
+        let selector = Labels::from_object(budget.value().pointer("/spec/selector"));
+        let Ok(selector) = selector else { continue };
+        let covers =
+            |pod: Option<&Pod>| pod.is_some_and(|pod| selector.matches_by(|key| pod.record.label(key)));
+        if covers(before) || covers(after) {
+            keys.push(Key::new(Work::Budget, &budget.namespace, &budget.name));
+        }
+    }
+}
+
+/// The pods of a node whose taints changed, or that is gone.
+fn node(cx: &Context, event: &Event, keys: &mut Vec<Key>) {
+    let taints = |record: &Record| record.value().pointer("/spec/taints").cloned();
+    let gone = event.kind == EventKind::Deleted;
+    if !gone && event.old.as_deref().and_then(taints) == taints(&event.new) {
+        return;
+    }
+    for pod in cx.pods().on_node(&event.new.name) {
+        let work = if gone { Work::Collect } else { Work::Evict };
+        keys.push(Key::new(work, &pod.record.namespace, &pod.record.name));
+    }
+}
+
+/// A volume, and claims that may have waited for it.
+fn volume(cx: &Context, record: &Record, keys: &mut Vec<Key>) {
+    keys.push(Key::new(Work::Volume, "", &record.name));
+    if record.value().pointer("/spec/claimRef").is_some() {
+        return;
+    }
+    for claim in cx.client.server().store().list("/persistentvolumeclaims", None).1 {
+        if text(&claim.value(), "/status/phase") == "Pending" {
+            keys.push(Key::new(Work::Claim, &claim.namespace, &claim.name));
+        }
+    }
+}
+
 /// The tables whose objects adopt pods.
-const ADOPTERS: [(&str, Work); 1] = [("apps/replicasets", Work::ReplicaSet)];
+const ADOPTERS: [(&str, Work); 3] = [
+    ("apps/replicasets", Work::ReplicaSet),
+    ("apps/statefulsets", Work::StatefulSet),
+    ("batch/jobs", Work::Job),
+];
 
 /// Wakes the objects of a table that select an object nobody controls.
 fn adopters(cx: &Context, table: &str, orphan: &Record, work: Work, keys: &mut Vec<Key>) {

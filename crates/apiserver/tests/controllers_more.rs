@@ -1,0 +1,348 @@
+//! The built-in controllers: StatefulSets, jobs, budgets, volumes and nodes.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+#[path = "controllers/cluster.rs"]
+mod cluster;
+
+use std::time::Duration;
+
+use cluster::{Cluster, template};
+use kruise_apiserver::controllers::Options;
+use serde_json::{Value, json};
+
+fn names(pods: &[Value]) -> Vec<String> {
+    pods.iter().map(|pod| pod["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+}
+
+fn stateful_set(replicas: i64, extra: Value) -> Value {
+    let mut set = json!({
+        "metadata": {"name": "db"},
+        "spec": {
+            "replicas": replicas, "serviceName": "db", "selector": {"matchLabels": {"app": "db"}},
+            "template": template("db", "db:1"),
+            "volumeClaimTemplates": [{
+                "metadata": {"name": "data"},
+                "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+            }],
+        },
+    });
+    json_patch::merge(&mut set, &extra);
+    set
+}
+
+#[tokio::test(start_paused = true)]
+async fn stateful_pods_come_in_order_with_their_storage() {
+    let cluster = Cluster::start();
+    cluster.create("apps", "statefulsets", stateful_set(3, json!({}))).await;
+    cluster.settle().await;
+    assert_eq!(names(&cluster.pods("app=db")), ["db-0"], "the second waits for the first");
+    cluster.run_pods("").await;
+    assert_eq!(names(&cluster.pods("app=db")), ["db-0", "db-1"]);
+    cluster.work_until_quiet().await;
+    let pods = cluster.pods("app=db");
+    assert_eq!(names(&pods), ["db-0", "db-1", "db-2"]);
+    let labels = &pods[2]["metadata"]["labels"];
+    assert_eq!(labels["statefulset.kubernetes.io/pod-name"], "db-2");
+    assert_eq!(labels["apps.kubernetes.io/pod-index"], "2");
+    assert_eq!((&pods[2]["spec"]["hostname"], &pods[2]["spec"]["subdomain"]), (&json!("db-2"), &json!("db")));
+    let claims = cluster.list("", "persistentvolumeclaims", "");
+    assert_eq!(names(&claims), ["data-db-0", "data-db-1", "data-db-2"]);
+    assert!(claims.iter().all(|claim| claim["status"]["phase"] == "Bound"), "{claims:?}");
+    let set = cluster.get("apps", "statefulsets", "db").unwrap();
+    assert_eq!(set["status"]["readyReplicas"], 3);
+    assert_eq!(set["status"]["currentRevision"], set["status"]["updateRevision"]);
+    assert_eq!(labels["controller-revision-hash"], set["status"]["updateRevision"]);
+    assert_eq!(
+        cluster.events("SuccessfulCreate").last().unwrap(),
+        "create Pod db-2 in StatefulSet db successful"
+    );
+
+    cluster.merge("apps", "statefulsets", "db", None, json!({"spec": {"replicas": 1}})).await;
+    cluster.settle().await;
+    let leaving: Vec<Value> =
+        cluster.pods("").into_iter().filter(|pod| pod["metadata"]["deletionTimestamp"].is_string()).collect();
+    assert_eq!(names(&leaving), ["db-2"], "one at a time, from the end");
+    cluster.work_until_quiet().await;
+    assert_eq!(names(&cluster.pods("app=db")), ["db-0"]);
+    assert_eq!(cluster.list("", "persistentvolumeclaims", "").len(), 3, "storage stays");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_partition_holds_an_update_back() {
+    let cluster = Cluster::start();
+    let parallel = json!({"spec": {
+        "podManagementPolicy": "Parallel",
+        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}},
+    }});
+    cluster.create("apps", "statefulsets", stateful_set(3, parallel)).await;
+    cluster.settle().await;
+    assert_eq!(cluster.pods("app=db").len(), 3, "all at once");
+    cluster.work_until_quiet().await;
+    let first = cluster.get("apps", "statefulsets", "db").unwrap()["status"]["currentRevision"].clone();
+    let change = json!({"spec": {"template": template("db", "db:2")}});
+    cluster.merge("apps", "statefulsets", "db", None, change).await;
+    cluster.work_until_quiet().await;
+    let images = |cluster: &Cluster| -> Vec<Value> {
+        cluster.pods("app=db").iter().map(|pod| pod["spec"]["containers"][0]["image"].clone()).collect()
+    };
+    assert_eq!(images(&cluster), ["db:1", "db:1", "db:2"]);
+    let set = cluster.get("apps", "statefulsets", "db").unwrap();
+    assert_eq!(set["status"]["currentRevision"], first);
+    assert_eq!(set["status"]["updatedReplicas"], 1);
+    let all = json!({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}});
+    cluster.merge("apps", "statefulsets", "db", None, all).await;
+    cluster.work_until_quiet().await;
+    assert_eq!(images(&cluster), ["db:2", "db:2", "db:2"]);
+    let set = cluster.get("apps", "statefulsets", "db").unwrap();
+    assert_eq!(set["status"]["currentRevision"], set["status"]["updateRevision"]);
+    assert_ne!(set["status"]["currentRevision"], first);
+    assert_eq!(cluster.list("apps", "controllerrevisions", "").len(), 2);
+}
+
+fn job(spec: Value) -> Value {
+    let mut job = json!({
+        "metadata": {"name": "work"},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}},
+    });
+    json_patch::merge(&mut job["spec"], &spec);
+    job
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_runs_until_enough_pods_succeeded() {
+    let cluster = Cluster::start();
+    let spec = json!({"completions": 3, "parallelism": 2, "ttlSecondsAfterFinished": 60});
+    cluster.create("batch", "jobs", job(spec)).await;
+    cluster.settle().await;
+    assert_eq!(cluster.pods("").len(), 2);
+    for round in 0..3 {
+        let running = cluster.pods("").into_iter().find(|pod| pod["status"]["phase"] != "Succeeded").unwrap();
+        let name = running["metadata"]["name"].as_str().unwrap().to_owned();
+        cluster.run_pod(&name).await;
+        cluster.finish_pod(&name, "Succeeded").await;
+        let work = cluster.get("batch", "jobs", "work").unwrap();
+        assert_eq!(work["status"]["succeeded"], round + 1, "{work}");
+    }
+    let work = cluster.get("batch", "jobs", "work").unwrap();
+    assert_eq!(cluster::condition(&work, "Complete")["status"], "True");
+    assert_eq!(cluster::condition(&work, "SuccessCriteriaMet")["reason"], "CompletionsReached");
+    assert!(work["status"]["completionTime"].is_string());
+    assert_eq!(cluster.pods("").len(), 3);
+    assert!(cluster.pods("").iter().all(|pod| pod["metadata"]["finalizers"].is_null()), "all are counted");
+    assert_eq!(cluster.events("Completed"), ["Job completed"]);
+    tokio::time::sleep(Duration::from_secs(62)).await;
+    assert!(cluster.get("batch", "jobs", "work").is_none(), "its time is over");
+    assert!(cluster.pods("").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_gives_up_after_too_many_failures() {
+    let cluster = Cluster::start();
+    cluster.create("batch", "jobs", job(json!({"backoffLimit": 1}))).await;
+    cluster.settle().await;
+    let first = names(&cluster.pods(""));
+    cluster.finish_pod(&first[0], "Failed").await;
+    assert_eq!(cluster.pods("").len(), 1, "it waits before it tries again");
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    let second = names(&cluster.pods("")).into_iter().find(|name| *name != first[0]).unwrap();
+    cluster.finish_pod(&second, "Failed").await;
+    let work = cluster.get("batch", "jobs", "work").unwrap();
+    let failed = cluster::condition(&work, "Failed");
+    assert_eq!(failed["reason"], "BackoffLimitExceeded", "{work}");
+    assert_eq!(failed["message"], "Job has reached the specified backoff limit");
+    assert_eq!(work["status"]["failed"], 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_ends_at_its_deadline_and_rests_while_suspended() {
+    let cluster = Cluster::start();
+    cluster.create("batch", "jobs", job(json!({"activeDeadlineSeconds": 30, "suspend": true}))).await;
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    assert!(cluster.pods("").is_empty());
+    let work = cluster.get("batch", "jobs", "work").unwrap();
+    assert_eq!(cluster::condition(&work, "Suspended")["status"], "True");
+    cluster.merge("batch", "jobs", "work", None, json!({"spec": {"suspend": false}})).await;
+    cluster.settle().await;
+    assert_eq!(cluster.pods("").len(), 1);
+    tokio::time::sleep(Duration::from_secs(31)).await;
+    let work = cluster.get("batch", "jobs", "work").unwrap();
+    assert_eq!(cluster::condition(&work, "Failed")["reason"], "DeadlineExceeded", "{work}");
+    assert!(cluster.pods("").is_empty(), "a pod that never ran is gone at once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_indexed_job_runs_each_index_once() {
+    let cluster = Cluster::start();
+    let spec = json!({"completions": 3, "parallelism": 3, "completionMode": "Indexed"});
+    cluster.create("batch", "jobs", job(spec)).await;
+    cluster.settle().await;
+    let mut indexes: Vec<Value> = cluster
+        .pods("")
+        .iter()
+        .map(|pod| pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"].clone())
+        .collect();
+    indexes.sort_by_key(ToString::to_string);
+    assert_eq!(indexes, ["0", "1", "2"]);
+    for name in names(&cluster.pods("")) {
+        cluster.run_pod(&name).await;
+        cluster.finish_pod(&name, "Succeeded").await;
+    }
+    let work = cluster.get("batch", "jobs", "work").unwrap();
+    assert_eq!(work["status"]["completedIndexes"], "0-2");
+    assert_eq!(cluster::condition(&work, "Complete")["status"], "True");
+}
+
+#[tokio::test(start_paused = true)]
+async fn deleting_a_job_takes_its_pods_with_it() {
+    let cluster = Cluster::start();
+    cluster.create("batch", "jobs", job(json!({}))).await;
+    cluster.settle().await;
+    assert_eq!(cluster.pods("").len(), 1);
+    cluster.delete("batch", "jobs", "work", None).await;
+    cluster.settle().await;
+    assert!(cluster.get("batch", "jobs", "work").is_none());
+    assert!(cluster.pods("").is_empty(), "{:?}", cluster.pods(""));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_counts_and_evictions_obey_it() {
+    let cluster = Cluster::start();
+    cluster.deployment("web", 3, json!({"maxSurge": 1, "maxUnavailable": 0})).await;
+    cluster.work_until_quiet().await;
+    let budget = json!({
+        "metadata": {"name": "web"},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}},
+    });
+    cluster.create("policy", "poddisruptionbudgets", budget).await;
+    cluster.settle().await;
+    let numbers = |cluster: &Cluster| {
+        let status = cluster.get("policy", "poddisruptionbudgets", "web").unwrap()["status"].clone();
+        ["expectedPods", "currentHealthy", "desiredHealthy", "disruptionsAllowed"]
+            .map(|key| status[key].as_i64().unwrap())
+    };
+    assert_eq!(numbers(&cluster), [3, 3, 2, 1]);
+    let pods = names(&cluster.pods("app=web"));
+    cluster.local.evict("default", &pods[0]).await.unwrap();
+    cluster.settle().await;
+    assert_eq!(numbers(&cluster), [3, 2, 2, 0]);
+    let refused = cluster.local.evict("default", &pods[1]).await.unwrap_err();
+    assert_eq!(refused.code, 429);
+    // The evicted pod is replaced; when the new one is ready the next may go.
+    cluster.work_until_quiet().await;
+    assert_eq!(numbers(&cluster), [3, 3, 2, 1]);
+    let budget = cluster.get("policy", "poddisruptionbudgets", "web").unwrap();
+    assert_eq!(cluster::condition(&budget, "DisruptionAllowed")["reason"], "SufficientPods");
+    assert!(budget["status"]["disruptedPods"].is_null(), "{budget}");
+    cluster.local.evict("default", &pods[1]).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_volume_goes_with_its_claim() {
+    let cluster = Cluster::start();
+    let claim = json!({
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    });
+    cluster.create("", "persistentvolumeclaims", claim).await;
+    cluster.settle().await;
+    let claim = cluster.get("", "persistentvolumeclaims", "data").unwrap();
+    assert_eq!(claim["status"]["phase"], "Bound");
+    assert_eq!(claim["status"]["capacity"]["storage"], "1Gi");
+    let volume = claim["spec"]["volumeName"].as_str().unwrap().to_owned();
+    assert_eq!(cluster.get("", "persistentvolumes", &volume).unwrap()["status"]["phase"], "Bound");
+    let pod = json!({
+        "metadata": {"name": "a"},
+        "spec": {
+            "containers": [{"name": "c", "image": "i"}],
+            "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
+        },
+    });
+    cluster.create("", "pods", pod).await;
+    cluster.run_pods("").await;
+    cluster.delete("", "persistentvolumeclaims", "data", None).await;
+    cluster.settle().await;
+    assert!(cluster.get("", "persistentvolumeclaims", "data").is_some(), "a pod still has it");
+    cluster.delete("", "pods", "a", None).await;
+    cluster.stop_pods().await;
+    assert!(cluster.get("", "persistentvolumeclaims", "data").is_none());
+    assert!(cluster.get("", "persistentvolumes", &volume).is_none());
+}
+
+async fn node(cluster: &Cluster, name: &str) {
+    let now = cluster.local.server().clock().now_text();
+    let node = json!({
+        "metadata": {"name": name},
+        "status": {"conditions": [
+            {"type": "Ready", "status": "True", "lastHeartbeatTime": now, "lastTransitionTime": now},
+        ]},
+    });
+    cluster.create("", "nodes", node).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_node_loses_its_pods() {
+    let cluster = Cluster::with(Options::default());
+    node(&cluster, "node-1").await;
+    cluster.create("apps", "replicasets", json!({
+        "metadata": {"name": "web"},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template("web", "app:1")},
+    }))
+    .await;
+    cluster.settle().await;
+    cluster.run_pods("app=web").await;
+    tokio::time::sleep(Duration::from_secs(41)).await;
+    let node = cluster.get("", "nodes", "node-1").unwrap();
+    let ready = cluster::condition(&node, "Ready");
+    assert_eq!((&ready["status"], &ready["reason"]), (&json!("Unknown"), &json!("NodeStatusUnknown")));
+    let taints = node["spec"]["taints"].as_array().unwrap();
+    assert!(taints.iter().all(|taint| taint["key"] == "node.kubernetes.io/unreachable"), "{taints:?}");
+    assert_eq!(taints.len(), 2);
+    let pod = cluster.pods("app=web")[0].clone();
+    assert_eq!(cluster::condition(&pod, "Ready")["status"], "False");
+    // Pods tolerate this for five minutes by default.
+    tokio::time::sleep(Duration::from_secs(290)).await;
+    assert!(cluster.pods("app=web")[0]["metadata"]["deletionTimestamp"].is_null());
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    let pods = cluster.pods("app=web");
+    assert!(pods.iter().any(|pod| pod["metadata"]["deletionTimestamp"].is_string()), "{pods:?}");
+    assert_eq!(pods.len(), 2, "another one takes its place");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_of_a_node_that_is_gone_are_removed() {
+    let cluster = Cluster::with(Options::default());
+    node(&cluster, "node-1").await;
+    let pod = json!({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    cluster.create("", "pods", pod).await;
+    cluster.run_pods("").await;
+    cluster.delete("", "nodes", "node-1", None).await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert!(cluster.get("", "pods", "a").is_some());
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    assert!(cluster.get("", "pods", "a").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cordoned_node_is_tainted_until_it_is_uncordoned() {
+    let cluster = Cluster::with(Options::default());
+    node(&cluster, "node-1").await;
+    cluster.merge("", "nodes", "node-1", None, json!({"spec": {"unschedulable": true}})).await;
+    cluster.settle().await;
+    let taints = cluster.get("", "nodes", "node-1").unwrap()["spec"]["taints"].clone();
+    assert_eq!(taints[0]["key"], "node.kubernetes.io/unschedulable");
+    assert_eq!(taints[0]["effect"], "NoSchedule");
+    cluster.merge("", "nodes", "node-1", None, json!({"spec": {"unschedulable": null}})).await;
+    cluster.settle().await;
+    assert!(cluster.get("", "nodes", "node-1").unwrap()["spec"]["taints"].is_null());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_default_account_comes_back_and_the_certificate_is_there() {
+    let cluster = Cluster::with(Options { root_ca: Some("PEM".to_owned()), ..Options::default() });
+    cluster.settle().await;
+    assert_eq!(cluster.get("", "configmaps", "kube-root-ca.crt").unwrap()["data"]["ca.crt"], "PEM");
+    cluster.delete("", "serviceaccounts", "default", None).await;
+    cluster.settle().await;
+    assert!(cluster.get("", "serviceaccounts", "default").is_some());
+}
