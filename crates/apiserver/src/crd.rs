@@ -11,7 +11,7 @@ mod names;
 mod resource;
 mod rules;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
@@ -35,6 +35,8 @@ const TRIES: usize = 20;
 pub(crate) struct Served {
     /// By the definition's name.
     known: Mutex<BTreeMap<String, resource::Definition>>,
+    /// Those that wait for names or for their end, and have to be looked at whenever something changes.
+    waiting: Mutex<BTreeSet<String>>,
     /// One change at a time, so that the newest definition is the one that is served.
     turn: tokio::sync::Mutex<()>,
 }
@@ -43,31 +45,30 @@ impl ApiServer {
     /// Called after every write, to follow what it means for definitions: a definition came or changed, or an
     /// instance went whose definition waits for it.
     pub(crate) async fn definitions_follow(&self, resource: &Resource, name: &str, gone: bool) {
-        let group = if resource.table.as_ref() == TABLE {
-            name.split_once('.').map_or("", |(_, group)| group).to_owned()
-        } else if resource.custom && gone && self.is_leaving(resource) {
-            resource.group.to_string()
+        let name = if resource.table.as_ref() == TABLE {
+            name.to_owned()
+        } else if resource.custom && gone {
+            format!("{}.{}", resource.plural, resource.group)
         } else {
             return;
         };
+        if resource.custom && !self.store().get(TABLE, "", &name).is_some_and(|record| record.deleting) {
+            return;
+        }
         let _turn = self.definitions().turn.lock().await;
         self.unserve_removed();
+        self.settle(&name).await;
         loop {
-            let (_, records) = self.store().list(TABLE, None);
+            let waiting = self.definitions().waiting.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let mut left = false;
-            for record in records.iter().filter(|record| in_group(record, &group)) {
-                left |= self.settle(&record.name).await;
+            for name in &waiting {
+                left |= self.settle(name).await;
             }
             if !left {
                 return;
             }
             // The names of the one that left are free for those that were settled before it.
         }
-    }
-
-    fn is_leaving(&self, resource: &Resource) -> bool {
-        let name = format!("{}.{}", resource.plural, resource.group);
-        self.store().get(TABLE, "", &name).is_some_and(|record| record.deleting)
     }
 
     /// Stops serving definitions that are no longer there (or are others under the same name).
@@ -91,8 +92,19 @@ impl ApiServer {
             let others = server.other_names(definition);
             names::decide(definition, &others, &now);
         });
+        let object = written.as_ref().map(|record| record.value()).unwrap_or_default();
+        let waits = written
+            .as_ref()
+            .is_some_and(|record| record.deleting || !names::is_true(&object, "NamesAccepted"));
+        {
+            let mut waiting = self.definitions().waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            if waits {
+                waiting.insert(name.to_owned());
+            } else {
+                waiting.remove(name);
+            }
+        }
         let Some(record) = written else { return false };
-        let object = record.value();
         if names::is_true(&object, "Established") {
             self.serve(&object);
         }
@@ -162,11 +174,22 @@ impl ApiServer {
 
     /// The names that other definitions of the same group hold.
     fn other_names(&self, definition: &Value) -> names::Taken {
-        let (_, records) = self.store().list(TABLE, None);
         let (own, group) = (text(definition, "/metadata/name"), text(definition, "/spec/group"));
+        let is_other =
+            |name: &str| name != own && name.split_once('.').is_some_and(|(_, found)| found == group);
         let mut taken = names::Taken::default();
-        for record in records.iter().filter(|record| in_group(record, group) && *record.name != *own) {
-            taken.add(&record.value());
+        let known = self.definitions().known.lock().unwrap_or_else(PoisonError::into_inner);
+        for (_, other) in known.iter().filter(|(name, _)| is_other(name)) {
+            taken.add(other.accepted_names());
+        }
+        // Those that are not served may hold some of their names.
+        let waiting = self.definitions().waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        for name in waiting.iter().filter(|name| is_other(name) && !known.contains_key(*name)) {
+            if let Some(record) = self.store().get(TABLE, "", name)
+                && let Some(names) = record.value().pointer("/status/acceptedNames")
+            {
+                taken.add(names);
+            }
         }
         taken
     }
@@ -218,10 +241,6 @@ pub(crate) fn marked_for_deletion(definition: &Value, now: &str) -> Option<Value
         }),
     );
     Some(object)
-}
-
-fn in_group(record: &Record, group: &str) -> bool {
-    record.name.split_once('.').is_some_and(|(_, found)| found == group)
 }
 
 fn has_finalizers(object: &Value) -> bool {

@@ -20,9 +20,8 @@ pub(super) struct Taken {
 }
 
 impl Taken {
-    /// Adds the accepted names of a definition.
-    pub(super) fn add(&mut self, definition: &Value) {
-        let Some(names) = definition.pointer("/status/acceptedNames") else { return };
+    /// Adds the `acceptedNames` of a definition.
+    pub(super) fn add(&mut self, names: &Value) {
         let mut add = |space: bool, name: &str| {
             if !name.is_empty() {
                 let space = if space { &mut self.resources } else { &mut self.kinds };
@@ -201,7 +200,7 @@ mod tests {
         assert!(is_true(&first, "NamesAccepted") && is_true(&first, "Established"));
         assert_eq!(first["status"]["storedVersions"], json!(["v1"]));
         let mut taken = Taken::default();
-        taken.add(&first);
+        taken.add(&first["status"]["acceptedNames"]);
 
         let mut second = definition("others", &["w1", "o"]);
         decide(&mut second, &taken, "t");

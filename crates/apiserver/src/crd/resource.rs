@@ -85,6 +85,11 @@ impl Definition {
         *self.uid == *text(object, "/metadata/uid") && self.source == Source::of(object)
     }
 
+    /// The names it holds.
+    pub(super) fn accepted_names(&self) -> &Value {
+        &self.source.names
+    }
+
     /// Serves all versions. Built-in resources are never replaced.
     pub(super) fn serve(&self, registry: &Registry) {
         for resource in &self.served {

@@ -157,6 +157,9 @@ impl Call<'_> {
     }
 
     fn negotiate(&self, answered: Answered) -> Result<(Encoding, Shape), Status> {
+        if !self.target.resource.custom && accept::accepts_nothing(&self.head.headers) {
+            return Err(Status::unroutable(406, "NotAcceptable", "Not Acceptable"));
+        }
         negotiate(&self.head.headers, answered, self.include()?)
     }
 
@@ -193,7 +196,7 @@ impl Call<'_> {
         let mut object = parse(self.content_type(), &self.body, &kind)?;
         if self.target.subresource.is_some() {
             let answer = self.server.post_sub(&self.target, object, &options).await?;
-            return self.answer(StatusCode::CREATED, answer).await;
+            return self.written(StatusCode::CREATED, answer, &options).await;
         }
         decode(&mut object, resource)?;
         if resource.group.is_empty() && resource.plural == "bindings" {

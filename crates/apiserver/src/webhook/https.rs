@@ -60,7 +60,7 @@ async fn send(address: &Address, mut request: Request<Full<Bytes>>) -> Result<Re
     let connected = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = connected.map_err(|error| error.to_string())?;
     let exchange = Box::pin(async move {
-        let response = sender.send_request(request).await.map_err(|error| error.to_string())?;
+        let response = sender.send_request(request).await.map_err(|error| causes(&error))?;
         let (head, body) = response.into_parts();
         let body = body.collect().await.map_err(|error| error.to_string())?;
         Ok(Response::from_parts(head, body.to_bytes()))
@@ -68,11 +68,23 @@ async fn send(address: &Address, mut request: Request<Full<Bytes>>) -> Result<Re
     // The connection is driven here, beside the exchange, so that no task outlives the call.
     match select(exchange, Box::pin(connection)).await {
         Either::Left((answer, _)) => answer,
-        Either::Right((ended, exchange)) => match ended {
-            Ok(()) => exchange.await,
-            Err(error) => Err(error.to_string()),
-        },
+        // The answer may be complete although the connection broke behind it.
+        Either::Right((ended, exchange)) => exchange.await.map_err(|error| match ended {
+            Ok(()) => error,
+            Err(cause) => causes(&cause),
+        }),
     }
+}
+
+/// An error with what is behind it: hyper's own words leave out the reason.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text = format!("{text}: {cause}");
+        next = cause.source();
+    }
+    text
 }
 
 fn connector(ca_bundle: &[u8]) -> Result<TlsConnector, String> {

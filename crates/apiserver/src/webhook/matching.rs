@@ -74,7 +74,9 @@ fn by_rules(hook: &Hook, attributes: &Attributes<'_>) -> Option<Arc<Resource>> {
     let all = attributes.server.registry().all();
     let others: Vec<&Arc<Resource>> = all
         .iter()
-        .filter(|other| other.table == own.table && !Arc::ptr_eq(other, own))
+        .filter(|other| {
+            other.table == own.table && (&other.group, &other.version) != (&own.group, &own.version)
+        })
         .filter(|other| attributes.subresource.is_none_or(|sub| other.subresource(sub).is_some()))
         .collect();
     hook.rules.iter().find_map(|rule| others.iter().find(|other| matched(rule, other)).map(|r| (*r).clone()))
