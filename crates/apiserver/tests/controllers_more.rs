@@ -346,3 +346,53 @@ async fn the_default_account_comes_back_and_the_certificate_is_there() {
     cluster.settle().await;
     assert!(cluster.get("", "serviceaccounts", "default").is_some());
 }
+
+#[tokio::test(start_paused = true)]
+async fn claims_go_with_the_pod_or_the_set_where_the_policy_says_so() {
+    let cluster = Cluster::start();
+    let policy = json!({"spec": {
+        "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete", "whenScaled": "Delete"},
+    }});
+    cluster.create("apps", "statefulsets", stateful_set(2, policy)).await;
+    cluster.work_until_quiet().await;
+    assert_eq!(names(&cluster.list("", "persistentvolumeclaims", "")), ["data-db-0", "data-db-1"]);
+    cluster.merge("apps", "statefulsets", "db", None, json!({"spec": {"replicas": 1}})).await;
+    cluster.work_until_quiet().await;
+    assert_eq!(names(&cluster.list("", "persistentvolumeclaims", "")), ["data-db-0"]);
+    cluster.delete("apps", "statefulsets", "db", None).await;
+    cluster.work_until_quiet().await;
+    assert!(cluster.pods("").is_empty());
+    assert!(cluster.list("", "persistentvolumeclaims", "").is_empty());
+}
+
+/// A budget counts through the scale of any controller, also of kinds that came later.
+#[tokio::test(start_paused = true)]
+async fn a_budget_asks_the_scale_of_custom_controllers() {
+    let cluster = Cluster::start();
+    let mut sets =
+        kruise_apiserver::registry::builtin::resources().find(|r| r.plural == "replicasets").unwrap();
+    sets.group = "example.com".into();
+    sets.kind = "Herd".into();
+    sets.plural = "herds".into();
+    sets.table = "example.com/herds".into();
+    sets.storage_api_version = "example.com/v1".into();
+    cluster.local.server().registry().insert(sets);
+    let herd = json!({
+        "metadata": {"name": "h"},
+        "spec": {"replicas": 5, "selector": {"matchLabels": {"app": "h"}}, "template": template("h", "i")},
+    });
+    let herd = cluster.create("example.com", "herds", herd).await;
+    let owner = json!({
+        "apiVersion": "example.com/v1", "kind": "Herd", "name": "h", "uid": herd["metadata"]["uid"], "controller": true,
+    });
+    let pod = json!({
+        "metadata": {"name": "a", "labels": {"app": "h"}, "ownerReferences": [owner]},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    });
+    cluster.create("", "pods", pod).await;
+    let spec = json!({"minAvailable": "50%", "selector": {"matchLabels": {"app": "h"}}});
+    cluster.create("policy", "poddisruptionbudgets", json!({"metadata": {"name": "b"}, "spec": spec})).await;
+    cluster.settle().await;
+    let status = cluster.get("policy", "poddisruptionbudgets", "b").unwrap()["status"].clone();
+    assert_eq!((&status["expectedPods"], &status["desiredHealthy"]), (&json!(5), &json!(3)), "{status}");
+}

@@ -2,6 +2,7 @@
 
 mod ordinals;
 mod pods;
+mod retention;
 mod revisions;
 mod status;
 
@@ -59,12 +60,12 @@ pub(super) async fn sync(cx: &Context, key: &Key) -> Outcome {
     let min_ready = number(&pass.set, "/spec/minReadySeconds").unwrap_or(0);
     let views: Vec<Seen> = pods.iter().filter_map(|pod| Seen::of(&pass.set, pod, min_ready, now)).collect();
     let wanted = ordinals::Wanted::of(&pass.set, &pass.current, &pass.update);
-    let mut acted = Ok(());
+    let mut acted = retention::settle(&pass, &views).await;
     for step in ordinals::plan(&wanted, &views) {
-        acted = pass.act(&step, &pods).await;
         if acted.is_err() {
             break;
         }
+        acted = pass.act(&step, &pods).await;
     }
     status::write(&pass, &pods, &revisions, min_ready).await?;
     acted?;

@@ -26,10 +26,8 @@ pub(super) fn keys(cx: &Context, resource: &Arc<Resource>, event: &Event, keys: 
             keys.push(Key::new(Work::Namespace, "", &record.name));
             keys.push(Key::new(Work::Furnish, "", &record.name));
         }
-        "/serviceaccounts" | "/configmaps" => {
-            if event.kind == EventKind::Deleted && furnish::is_kept(&resource.table, &record.name) {
-                keys.push(Key::new(Work::Furnish, "", &record.namespace));
-            }
+        table if event.kind == EventKind::Deleted && furnish::is_kept(table, &record.name) => {
+            keys.push(Key::new(Work::Furnish, "", &record.namespace));
         }
         "/nodes" => {
             keys.push(Key::new(Work::Node, "", &record.name));
@@ -110,7 +108,12 @@ fn pod(cx: &Context, before: Option<&Pod>, after: Option<&Pod>, keys: &mut Vec<K
             keys.push(Key::new(work, namespace, &owner.name));
         }
     }
-    if let Some(pod) = after.filter(|pod| pod.controller.is_none()) {
+    // An orphan is offered when it becomes one, and when its labels change.
+    let offered = |pod: &&Pod| {
+        let same = |before: &Pod| before.controller.is_none() && before.record.labels == pod.record.labels;
+        pod.controller.is_none() && !before.is_some_and(same)
+    };
+    if let Some(pod) = after.filter(offered) {
         for (table, work) in ADOPTERS {
             adopters(cx, table, &pod.record, work, keys);
         }
@@ -118,7 +121,7 @@ fn pod(cx: &Context, before: Option<&Pod>, after: Option<&Pod>, keys: &mut Vec<K
     place(cx, before, after, keys);
     budgets(cx, before, after, keys);
     // A deployment that waits for its old pods to go hears of it only here.
-    let finished = after.is_none_or(|pod| pod.is_finished());
+    let finished = after.is_none_or(Pod::is_finished);
     if finished {
         // A claim that is being deleted waits for the last pod that has it.
         let (_, claims) = cx.client.server().store().list("/persistentvolumeclaims", Some(namespace));

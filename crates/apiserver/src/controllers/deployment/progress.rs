@@ -122,20 +122,14 @@ pub(super) fn advanced(
         let settled =
             reason == COMPLETE && count_of(&changed, "replicas") == count_of(&changed, "updatedReplicas");
         if settled {
+            // Nothing to tell.
         } else if is_complete(&changed) {
             let message = format!("{subject} has successfully progressed.");
             set(&mut changed, "Progressing", "True", COMPLETE, &message, now_text);
         } else if moved(deployment, &changed) {
             let message = format!("{subject} is progressing.");
             // Progress restarts the clock even when the words stay the same.
-            match &known {
-                Some(known) if text(known, "/status") == "True" => {
-                    put(&mut changed, Some(known), "Progressing", "True", UPDATED, &message, now_text);
-                }
-                other => {
-                    put(&mut changed, other.as_ref(), "Progressing", "True", UPDATED, &message, now_text)
-                }
-            }
+            put(&mut changed, known.as_ref(), "Progressing", "True", UPDATED, &message, now_text);
         } else if timed_out(deployment, now) {
             let message = format!("{subject} has timed out progressing.");
             set(&mut changed, "Progressing", "False", TIMED_OUT, &message, now_text);

@@ -207,10 +207,8 @@ pub(in super::super) fn hash(template: &Value, collisions: Option<i64>) -> Strin
     let hash =
         bytes.iter().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
     const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-    let spelled = hash
-        .to_string()
+    hash.to_string()
         .bytes()
         .map(|digit| char::from(LETTERS.get(usize::from(digit) % LETTERS.len()).copied().unwrap_or(b'b')))
-        .collect();
-    spelled
+        .collect()
 }

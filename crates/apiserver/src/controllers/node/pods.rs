@@ -84,10 +84,11 @@ async fn remove(cx: &Context, pod: &Pod, (reason, message): (&str, &str), force:
         }),
     );
     let mut status = json!({"conditions": items(&object, "/status/conditions")});
-    if force && !pod.is_finished() {
-        if let Some(map) = status.as_object_mut() {
-            map.insert("phase".to_owned(), json!("Failed"));
-        }
+    if force
+        && !pod.is_finished()
+        && let Some(map) = status.as_object_mut()
+    {
+        map.insert("phase".to_owned(), json!("Failed"));
     }
     let patch = merge(json!({"status": status}));
     if or_gone(cx.client.patch(&pods, &record.namespace, &record.name, Some("status"), &patch).await)?
