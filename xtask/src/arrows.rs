@@ -10,7 +10,10 @@ mod tests {
     const MAY_USE: &[(&str, &[&str])] = &[
         ("kruise-api", &[]),
         ("kruise-apiserver", &["kruise-api"]),
+        ("kruise-sim", &["kruise-api", "kruise-apiserver"]),
+        ("kruise-local", &["kruise-api", "kruise-apiserver", "kruise-sim"]),
         ("kruise-testkit", &["kruise-api"]),
+        ("kruise-comparison", &["kruise-api", "kruise-apiserver", "kruise-testkit"]),
         ("e2e", &[]),
         ("xtask", &["kruise-api"]),
     ];

@@ -1,0 +1,297 @@
+//! One container's life: waiting, being made, running, stopping, ended, and again.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::spec::{ContainerSpec, Probe, Role};
+use crate::image::Behaviour;
+use crate::steps::Then;
+use crate::time::later;
+
+/// The first pause after a crash or a failed pull; it doubles each time.
+pub(super) const FIRST_PAUSE: Duration = Duration::from_secs(10);
+/// The longest pause.
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+/// A container that ran this long begins again with the first pause.
+const FORGIVEN_AFTER: Duration = Duration::from_secs(600);
+
+/// Where a container is.
+#[derive(Clone, Debug)]
+pub(super) enum State {
+    /// Not begun.
+    Waiting,
+    /// Its image is being pulled, or its process being started; done at the time given.
+    Doing { then: Then, due: Timestamp },
+    /// Not tried again before the time given.
+    Paused { until: Timestamp, reason: &'static str, message: String },
+    /// Its process runs.
+    Running(Run),
+    /// Its process was told to stop and ends at the time given.
+    Stopping { run: Run, due: Timestamp, code: i32 },
+    /// Its process has ended.
+    Ended { code: i32 },
+}
+
+/// What will happen to a running process if nobody interferes: probes and ends follow from the image and the
+/// specification, so they are worked out once at the start instead of at every probe.
+#[derive(Clone, Debug)]
+pub(super) struct Run {
+    pub(super) since: Timestamp,
+    /// The same on the node's own clock.
+    pub(super) stamp: String,
+    /// When the startup probe has passed; `None` when it never does.
+    pub(super) started: Option<Timestamp>,
+    /// When the readiness probe has passed; `None` when it never does.
+    pub(super) ready: Option<Timestamp>,
+    /// When a probe has failed often enough, and which.
+    pub(super) unhealthy: Option<(Timestamp, &'static str)>,
+    /// When the process ends by itself.
+    pub(super) ends: Option<(Timestamp, i32)>,
+    /// When the next failure of the readiness probe is reported, and the pause after it.
+    pub(super) complaint: Option<(Timestamp, Duration)>,
+}
+
+impl Run {
+    /// The future of a process that starts now.
+    pub(super) fn begin(spec: &ContainerSpec, image: &Behaviour, now: Timestamp, stamp: String) -> Self {
+        let plain = |after: Option<Duration>| after.map(|after| later(now, after));
+        let mut unhealthy = None;
+        let started = match &spec.startup {
+            None => Some(now),
+            Some(probe) => {
+                let passed = tick_at(probe, now, now, plain(image.started_after));
+                let last = later(now, probe.initial + probe.period * (probe.failures.saturating_sub(1)));
+                match passed {
+                    Some(at) if at <= last => Some(at),
+                    _ => {
+                        unhealthy = Some((last, "startup"));
+                        None
+                    }
+                }
+            }
+        };
+        let ready = match (&spec.readiness, started) {
+            (_, None) => None,
+            (None, started) => started,
+            (Some(probe), Some(started)) => {
+                let first = tick_at(probe, now, started, plain(image.ready_after));
+                first.map(|at| later(at, probe.period * probe.successes.saturating_sub(1)))
+            }
+        };
+        if let (Some(probe), Some(started), Some(from)) =
+            (&spec.liveness, started, plain(image.unhealthy_after))
+        {
+            let at = tick_at(probe, now, started, Some(from));
+            unhealthy = at.map(|at| (later(at, probe.period * probe.failures.saturating_sub(1)), "liveness"));
+        }
+        let complaint = spec.readiness.as_ref().zip(started).and_then(|(probe, started)| {
+            let first = tick_at(probe, now, started, Some(now))?;
+            ready.is_none_or(|ready| first < ready).then_some((first, probe.period))
+        });
+        let ends = image.ends.map(|(after, code)| (later(now, after), code));
+        Self { since: now, stamp, started, ready, unhealthy, ends, complaint }
+    }
+
+    pub(super) fn is_started(&self, now: Timestamp) -> bool {
+        self.started.is_some_and(|at| at <= now)
+    }
+
+    pub(super) fn is_ready(&self, now: Timestamp) -> bool {
+        self.is_started(now) && self.ready.is_some_and(|at| at <= now)
+    }
+}
+
+/// The first probe that is neither before `from` nor before `passes`.
+fn tick_at(probe: &Probe, start: Timestamp, from: Timestamp, passes: Option<Timestamp>) -> Option<Timestamp> {
+    let first = later(start, probe.initial);
+    let wanted = passes?.max(from);
+    if wanted <= first {
+        return Some(first);
+    }
+    let period = i64::try_from(probe.period.as_millis()).ok().filter(|ms| *ms > 0)?;
+    let behind = wanted.as_millisecond() - first.as_millisecond();
+    let ticks = u32::try_from((behind + period - 1) / period).ok()?;
+    Some(later(first, probe.period * ticks))
+}
+
+/// A container of a pod on a node.
+#[derive(Clone, Debug)]
+pub(super) struct Container {
+    pub(super) state: State,
+    pub(super) id: String,
+    /// The image that runs or ran, as the specification named it.
+    pub(super) image: String,
+    /// The image that the node last set out to run.
+    pub(super) wanted: String,
+    pub(super) image_id: String,
+    /// How often it ended by itself of late; a restart that was asked for does not count.
+    pub(super) crashes: u32,
+    pub(super) restarts: u32,
+    /// How the last run ended, as the status shows it.
+    pub(super) last: Option<Value>,
+    /// How the run before that ended.
+    pub(super) before: Option<Value>,
+    pub(super) pause: Duration,
+    pub(super) pull_pause: Duration,
+    /// What the node has granted.
+    pub(super) allocated: Value,
+    /// What is in force.
+    pub(super) actual: Value,
+    /// When a running container is killed because its specification changed.
+    pub(super) kill_at: Option<Timestamp>,
+    /// Whether the next end is one that a change asked for.
+    pub(super) asked: bool,
+    /// When granted resources come into force.
+    pub(super) resized_at: Option<Timestamp>,
+}
+
+impl Container {
+    pub(super) fn new(spec: &ContainerSpec) -> Self {
+        Self {
+            state: State::Waiting,
+            id: String::new(),
+            image: spec.image.clone(),
+            wanted: spec.image.clone(),
+            image_id: String::new(),
+            crashes: 0,
+            restarts: 0,
+            last: None,
+            before: None,
+            pause: FIRST_PAUSE,
+            pull_pause: FIRST_PAUSE,
+            allocated: spec.resources.clone(),
+            actual: spec.resources.clone(),
+            kill_at: None,
+            asked: false,
+            resized_at: None,
+        }
+    }
+
+    pub(super) fn run(&self) -> Option<&Run> {
+        match &self.state {
+            State::Running(run) | State::Stopping { run, .. } => Some(run),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        self.kill_at.is_some() || matches!(self.state, State::Doing { .. } | State::Stopping { .. })
+    }
+
+    /// Whether it neither runs nor is about to.
+    pub(super) fn is_down(&self) -> bool {
+        !matches!(self.state, State::Running(_) | State::Stopping { .. })
+    }
+
+    /// Tells the process to stop; it has at most `grace` for its hook and its end.
+    pub(super) fn stop(&mut self, spec: &ContainerSpec, image: &Behaviour, now: Timestamp, grace: Duration) {
+        self.kill_at = None;
+        let State::Running(run) = &self.state else { return };
+        let wanted = spec.pre_stop + image.stop;
+        let (due, code) = if image.ignores_sigterm || wanted > grace {
+            (later(now, grace), 137)
+        } else {
+            (later(now, wanted), 0)
+        };
+        self.state = State::Stopping { run: run.clone(), due, code };
+    }
+
+    /// Ends a stop earlier than planned.
+    pub(super) fn hurry(&mut self, latest: Timestamp) {
+        if let State::Stopping { due, code, .. } = &mut self.state
+            && latest < *due
+        {
+            *due = latest;
+            *code = 137;
+        }
+    }
+
+    /// The process has ended.
+    pub(super) fn end(&mut self, code: i32, reason: &str, stamp: &str, now: Timestamp) {
+        let Some(run) = self.run() else { return };
+        let ended = json!({
+            "exitCode": code, "reason": reason, "startedAt": run.stamp, "finishedAt": stamp, "containerID": self.id,
+        });
+        if later(run.since, FORGIVEN_AFTER) <= now {
+            self.forgive();
+        }
+        // A stop that was asked for is no failure.
+        self.crashes = if std::mem::take(&mut self.asked) { 0 } else { self.crashes + 1 };
+        self.before = self.last.replace(ended);
+        self.kill_at = None;
+        self.state = State::Ended { code };
+    }
+
+    /// Forgets former failures.
+    pub(super) fn forgive(&mut self) {
+        self.crashes = 0;
+        self.pause = FIRST_PAUSE;
+        self.pull_pause = FIRST_PAUSE;
+    }
+
+    /// The container's status as the API shows it.
+    pub(super) fn status(&self, spec: &ContainerSpec, waits_for_init: bool, now: Timestamp) -> Value {
+        let waiting = |reason: &str, message: &str| {
+            let mut state = json!({"waiting": {"reason": reason}});
+            if let Some(waiting) = state.get_mut("waiting").and_then(Value::as_object_mut)
+                && !message.is_empty()
+            {
+                waiting.insert("message".to_owned(), json!(message));
+            }
+            state
+        };
+        let terminated = |ended: &Option<Value>| match ended {
+            Some(ended) => json!({"terminated": ended}),
+            None => json!({}),
+        };
+        let (state, last) = match &self.state {
+            State::Running(run) | State::Stopping { run, .. } => {
+                (json!({"running": {"startedAt": run.stamp}}), terminated(&self.last))
+            }
+            State::Paused { reason, message, .. } => (waiting(reason, message), terminated(&self.last)),
+            State::Waiting | State::Doing { .. } | State::Ended { .. } if self.last.is_some() => {
+                (terminated(&self.last), terminated(&self.before))
+            }
+            _ => {
+                let reason = if waits_for_init { "PodInitializing" } else { "ContainerCreating" };
+                (waiting(reason, ""), json!({}))
+            }
+        };
+        let ready = match (&self.state, spec.role) {
+            (State::Ended { code: 0 }, Role::Init) => true,
+            (_, Role::Init | Role::Ephemeral) => false,
+            _ => self.run().is_some_and(|run| run.is_ready(now)),
+        };
+        let started = match spec.role {
+            Role::Ephemeral => None,
+            Role::Init => Some(self.run().is_some()),
+            _ => Some(self.run().is_some_and(|run| run.is_started(now))),
+        };
+        let runs_or_ran = !self.id.is_empty();
+        let image = if runs_or_ran { crate::image::normalized(&self.image) } else { spec.image.clone() };
+        let mut status = json!({
+            "name": spec.name, "image": image, "imageID": self.image_id, "ready": ready,
+            "restartCount": self.restarts, "state": state, "lastState": last,
+        });
+        let Some(map) = status.as_object_mut() else { return status };
+        if let Some(started) = started {
+            map.insert("started".to_owned(), json!(started));
+        }
+        if runs_or_ran {
+            map.insert("containerID".to_owned(), json!(self.id));
+        }
+        if self.run().is_some() && spec.role != Role::Ephemeral {
+            map.insert("resources".to_owned(), self.actual.clone());
+            if let Some(requests) = self.allocated.get("requests").filter(|r| !is_empty(r)) {
+                map.insert("allocatedResources".to_owned(), requests.clone());
+            }
+        }
+        status
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_object().is_some_and(serde_json::Map::is_empty)
+}

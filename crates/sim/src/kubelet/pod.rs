@@ -1,0 +1,662 @@
+//! One pod's life on its node. Every look at it ([`Pod::look`]) does what is due and says when to look again.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::container::{Container, FIRST_PAUSE, LONGEST_PAUSE, Run, State};
+use super::pass::{Pass, Said};
+use super::spec::{ContainerSpec, PodSpec, Restart, Role};
+use crate::json::{list, text};
+use crate::steps::{Then, When};
+use crate::time::{later, sooner};
+
+/// How long a container that cannot be configured waits for the next try.
+const CONFIG_PAUSE: Duration = Duration::from_secs(10);
+
+/// How long a failed pull shows as such before it shows as a pause.
+const BEFORE_PULL_PAUSE: Duration = Duration::from_secs(3);
+
+/// Where a pod is on its node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Bound; the node has not looked yet.
+    Bound { due: Option<Timestamp> },
+    /// Its containers are being run.
+    Active,
+    /// Its containers ended and are not started again.
+    Over,
+    /// Deleted, its containers ended, and the object goes at the time given.
+    Leaving { due: Timestamp },
+    /// Nothing left to do.
+    Gone,
+}
+
+/// A pod as its node knows it.
+#[derive(Clone, Debug)]
+pub(super) struct Pod {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) uid: String,
+    pub(super) node: String,
+    pub(super) spec: PodSpec,
+    pub(super) containers: Vec<Container>,
+    pub(super) stage: Stage,
+    pub(super) begun: Option<Timestamp>,
+    pub(super) start: Option<String>,
+    pub(super) ip: String,
+    pub(super) host_ip: String,
+    pub(super) initialized: bool,
+    /// The seconds that a deletion gives, and until when.
+    pub(super) deletion: Option<(Duration, Timestamp)>,
+    /// Why the node itself ended the pod: reason and message.
+    pub(super) failed: Option<(&'static str, String)>,
+    /// Conditions as the API has them: type to status.
+    pub(super) seen: BTreeMap<String, String>,
+    /// Our conditions: type to status and the time of the last change.
+    pub(super) told: BTreeMap<&'static str, (bool, String)>,
+    /// Conditions that come and go: since when they are there.
+    pub(super) since: BTreeMap<&'static str, String>,
+    /// Why a change of resources waits: reason and message.
+    pub(super) resize_waits: Option<(&'static str, String)>,
+    pub(super) written: u64,
+    pub(super) own_version: u64,
+    pub(super) wake: Option<Timestamp>,
+}
+
+impl Pod {
+    pub(super) fn new(pod: &Value, ip: String, host_ip: String, now: Timestamp) -> Self {
+        let spec = PodSpec::read(pod);
+        let containers = spec.containers.iter().map(Container::new).collect();
+        let mut new = Self {
+            namespace: text(pod, "/metadata/namespace").to_owned(),
+            name: text(pod, "/metadata/name").to_owned(),
+            uid: text(pod, "/metadata/uid").to_owned(),
+            node: text(pod, "/spec/nodeName").to_owned(),
+            ip: if spec.host_network { host_ip.clone() } else { ip },
+            host_ip,
+            spec,
+            containers,
+            stage: Stage::Bound { due: None },
+            begun: None,
+            start: None,
+            initialized: false,
+            deletion: None,
+            failed: None,
+            seen: BTreeMap::new(),
+            told: BTreeMap::new(),
+            since: BTreeMap::new(),
+            resize_waits: None,
+            written: 0,
+            own_version: 0,
+            wake: None,
+        };
+        new.see(pod, now);
+        new
+    }
+
+    /// Takes over what others changed.
+    pub(super) fn see(&mut self, pod: &Value, now: Timestamp) {
+        let spec = PodSpec::read(pod);
+        for container in spec.containers.iter().skip(self.containers.len()) {
+            self.containers.push(Container::new(container));
+        }
+        self.spec = spec;
+        self.seen = list(pod, "/status/conditions")
+            .iter()
+            .map(|c| (text(c, "/type").to_owned(), text(c, "/status").to_owned()))
+            .collect();
+        let reverted = self.told.iter().any(|(kind, (status, _))| {
+            self.seen.get(*kind).map(String::as_str) != Some(if *status { "True" } else { "False" })
+        });
+        if reverted {
+            // Others may not speak for the kubelet: it says again what it knows.
+            self.written = 0;
+        }
+        let deleting = pod.pointer("/metadata/deletionTimestamp").is_some_and(|at| !at.is_null());
+        if deleting {
+            let seconds = pod.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_u64);
+            let grace = Duration::from_secs(seconds.unwrap_or(0));
+            let shorter = self.deletion.is_none_or(|(before, _)| grace < before);
+            if shorter {
+                self.deletion = Some((grace, now));
+            }
+        }
+    }
+
+    fn said(&self, at: usize, warning: bool, reason: &'static str, message: String) -> Said {
+        let field = self.spec.containers.get(at).map_or(String::new(), |spec| {
+            let list = match spec.role {
+                Role::Init | Role::Sidecar => "initContainers",
+                Role::Main => "containers",
+                Role::Ephemeral => "ephemeralContainers",
+            };
+            format!("spec.{list}{{{}}}", spec.name)
+        });
+        Said { warning, reason, message, field }
+    }
+
+    /// Does everything that is due. Returns when to look again.
+    pub(super) fn look(&mut self, pass: &mut Pass<'_>) -> Option<Timestamp> {
+        match self.stage {
+            Stage::Gone => return None,
+            Stage::Bound { due: None } => {
+                if self.deletion.is_none() {
+                    let (due, _) = pass.next(When::Bound);
+                    self.stage = Stage::Bound { due: Some(due) };
+                    return Some(due);
+                }
+                self.stage = Stage::Active;
+            }
+            Stage::Bound { due: Some(due) } if due > pass.now && self.deletion.is_none() => return Some(due),
+            Stage::Bound { .. } => {
+                self.stage = Stage::Active;
+                self.begun = Some(pass.now);
+                self.start = Some(pass.stamp());
+            }
+            Stage::Active | Stage::Over | Stage::Leaving { .. } => {}
+        }
+        // Each round may make the next one possible at the same moment; the number bounds a mistake.
+        for _ in 0..64 {
+            let before = self.fingerprint();
+            self.round(pass);
+            if self.fingerprint() == before {
+                break;
+            }
+        }
+        self.next_look(pass.now)
+    }
+
+    /// What tells whether a round changed anything.
+    fn fingerprint(&self) -> (Stage, bool, Vec<(u8, u32, bool)>) {
+        let of = |c: &Container| {
+            let state = match &c.state {
+                State::Waiting => 0,
+                State::Doing { then: Then::Pulled, .. } => 1,
+                State::Doing { .. } => 2,
+                State::Paused { reason, .. } => 3 + u8::from(*reason == "ImagePullBackOff"),
+                State::Running(_) => 5,
+                State::Stopping { .. } => 6,
+                State::Ended { .. } => 7,
+            };
+            (state, c.restarts, c.kill_at.is_some())
+        };
+        (self.stage, self.initialized, self.containers.iter().map(of).collect())
+    }
+
+    fn round(&mut self, pass: &mut Pass<'_>) {
+        if self.stage == Stage::Gone {
+            return;
+        }
+        let begun = self.begun;
+        if let (Some(begun), Some(deadline), None) = (begun, self.spec.deadline, &self.failed)
+            && later(begun, deadline) <= pass.now
+            && self.stage == Stage::Active
+        {
+            let message = "Pod was active on the node longer than the specified deadline";
+            self.failed = Some(("DeadlineExceeded", message.to_owned()));
+        }
+        for at in 0..self.containers.len() {
+            self.clockwork(at, pass);
+        }
+        if let Stage::Leaving { due } = self.stage {
+            if due <= pass.now {
+                self.stage = Stage::Gone;
+            }
+            return;
+        }
+        if let Some((grace, since)) = self.deletion {
+            self.shut_down(grace, since, pass);
+            return;
+        }
+        if self.failed.is_some() || self.stage == Stage::Over {
+            self.shut_down(self.spec.grace, pass.now, pass);
+            return;
+        }
+        if !self.containers.iter().any(Container::is_busy) {
+            self.work(pass);
+        }
+    }
+
+    /// What happens to a container by itself: ends, probes, stops, pulls and starts that are due.
+    fn clockwork(&mut self, at: usize, pass: &mut Pass<'_>) {
+        let now = pass.now;
+        let Some(spec) = self.spec.containers.get(at).cloned() else { return };
+        let Some(container) = self.containers.get_mut(at) else { return };
+        match container.state.clone() {
+            State::Running(run) => {
+                if let Some((_, code)) = run.ends.filter(|(when, _)| *when <= now) {
+                    let reason = if code == 0 { "Completed" } else { "Error" };
+                    container.end(code, reason, &pass.stamp(), now);
+                } else if let Some((_, probe)) = run.unhealthy.filter(|(when, _)| *when <= now) {
+                    let behaviour = pass.images.behaviour(&container.image, &spec.command);
+                    container.stop(&spec, &behaviour, now, self.spec.grace);
+                    let text = format!("Container {} failed {probe} probe, will be restarted", spec.name);
+                    let title = if probe == "startup" { "Startup" } else { "Liveness" };
+                    let failed = format!("{title} probe failed: HTTP probe failed with statuscode: 500");
+                    pass.said.push(self.said(at, true, "Unhealthy", failed));
+                    pass.said.push(self.said(at, false, "Killing", text));
+                } else if let Some((when, pause)) = run.complaint.filter(|(when, _)| *when <= now) {
+                    let next = (pause * 2).min(LONGEST_PAUSE);
+                    let after = later(when, next);
+                    let more = run.ready.is_none_or(|ready| after < ready);
+                    if let State::Running(run) = &mut container.state {
+                        run.complaint = more.then_some((after, next));
+                    }
+                    let failed = "Readiness probe failed: HTTP probe failed with statuscode: 503";
+                    pass.said.push(self.said(at, true, "Unhealthy", failed.to_owned()));
+                } else if container.kill_at.is_some_and(|when| when <= now) {
+                    let behaviour = pass.images.behaviour(&container.image, &spec.command);
+                    container.stop(&spec, &behaviour, now, self.spec.grace);
+                } else if container.resized_at.is_some_and(|when| when <= now) {
+                    container.resized_at = None;
+                    container.actual = container.allocated.clone();
+                }
+            }
+            State::Stopping { due, code, .. } if due <= now => {
+                let reason = if code == 0 { "Completed" } else { "Error" };
+                container.end(code, reason, &pass.stamp(), now);
+            }
+            State::Doing { then: Then::Pulled, due } if due <= now => self.pulled(at, &spec, pass),
+            State::Doing { due, .. } if due <= now => self.started(at, &spec, pass),
+            _ => {}
+        }
+    }
+
+    /// Ends what still runs: first the containers, then the sidecars from the last to the first.
+    fn shut_down(&mut self, grace: Duration, since: Timestamp, pass: &mut Pass<'_>) {
+        let latest = later(since, grace);
+        let left = crate::time::until(pass.now, latest);
+        let mut running = false;
+        let specs = self.spec.containers.clone();
+        for (at, spec) in specs.iter().enumerate() {
+            if spec.role != Role::Sidecar {
+                running |= self.shut_one(at, spec, left, latest, pass);
+            }
+        }
+        for (at, spec) in specs.iter().enumerate().rev() {
+            if spec.role == Role::Sidecar && !running {
+                running |= self.shut_one(at, spec, left, latest, pass);
+            }
+        }
+        if running {
+            return;
+        }
+        if self.deletion.is_some() {
+            let (due, _) = pass.next(When::AllEnded);
+            self.stage = Stage::Leaving { due };
+        } else {
+            self.stage = Stage::Over;
+        }
+    }
+
+    /// Returns whether the container still runs.
+    fn shut_one(
+        &mut self,
+        at: usize,
+        spec: &ContainerSpec,
+        left: Duration,
+        latest: Timestamp,
+        pass: &mut Pass<'_>,
+    ) -> bool {
+        let Some(container) = self.containers.get_mut(at) else { return false };
+        if matches!(container.state, State::Doing { .. }) {
+            container.state = State::Waiting;
+        }
+        if matches!(container.state, State::Running(_)) {
+            let behaviour = pass.images.behaviour(&container.image, &spec.command);
+            container.stop(spec, &behaviour, pass.now, left);
+            pass.said.push(self.said(at, false, "Killing", format!("Stopping container {}", spec.name)));
+            return true;
+        }
+        container.hurry(latest);
+        !container.is_down()
+    }
+
+    /// Starts the next container that may start, or restarts one that changed.
+    fn work(&mut self, pass: &mut Pass<'_>) {
+        let specs = self.spec.containers.clone();
+        for (at, spec) in specs.iter().enumerate() {
+            if self.changed(at, spec, pass) {
+                return;
+            }
+        }
+        if !self.initialized {
+            for (at, spec) in
+                specs.iter().enumerate().filter(|(_, s)| matches!(s.role, Role::Init | Role::Sidecar))
+            {
+                let Some(container) = self.containers.get(at) else { return };
+                let done = match (&container.state, spec.role) {
+                    (State::Ended { code: 0 }, Role::Init) => true,
+                    (State::Running(run), Role::Sidecar) => run.is_started(pass.now),
+                    _ => false,
+                };
+                if done {
+                    continue;
+                }
+                if matches!(container.state, State::Ended { code } if code != 0)
+                    && spec.role == Role::Init
+                    && self.spec.restart == Restart::Never
+                {
+                    self.stage = Stage::Over;
+                    return;
+                }
+                self.advance(at, spec, pass);
+                return;
+            }
+            self.initialized = true;
+        }
+        let mut over = true;
+        for (at, spec) in specs.iter().enumerate() {
+            if spec.role == Role::Init {
+                continue;
+            }
+            let Some(container) = self.containers.get(at) else { return };
+            let finished = match (&container.state, spec.role) {
+                (State::Ended { .. }, Role::Ephemeral) => true,
+                (State::Ended { code }, Role::Main) => match self.spec.restart {
+                    Restart::Always => false,
+                    Restart::OnFailure => *code == 0,
+                    Restart::Never => true,
+                },
+                _ => false,
+            };
+            if spec.role == Role::Main && !finished {
+                over = false;
+            }
+            if !finished && container.is_down() && self.advance(at, spec, pass) {
+                return;
+            }
+        }
+        if over {
+            self.stage = Stage::Over;
+        }
+    }
+
+    /// Sees to changes of a container's image and resources. Returns whether the pod is busy with it now.
+    fn changed(&mut self, at: usize, spec: &ContainerSpec, pass: &mut Pass<'_>) -> bool {
+        let resize_waits = self.resize_waits.is_some();
+        let Some(container) = self.containers.get_mut(at) else { return false };
+        let is_final = spec.role == Role::Init && self.initialized;
+        if container.wanted != spec.image && !is_final {
+            container.wanted.clone_from(&spec.image);
+            container.forgive();
+            match &container.state {
+                State::Running(_) => {
+                    let (due, _) = pass.next(When::DefinitionChanged);
+                    container.kill_at = Some(due);
+                    container.asked = true;
+                    let text = format!("Container {} definition changed, will be restarted", spec.name);
+                    pass.said.push(self.said(at, false, "Killing", text));
+                    return true;
+                }
+                // A new image owes nothing to the failures of the old one.
+                State::Paused { .. } => container.state = State::Waiting,
+                _ => {}
+            }
+        }
+        if container.allocated != spec.resources && !resize_waits {
+            let old = std::mem::replace(&mut container.allocated, spec.resources.clone());
+            if !matches!(container.state, State::Running(_)) {
+                container.actual = spec.resources.clone();
+                return false;
+            }
+            let differs = |resource: &str| {
+                ["requests", "limits"].iter().any(|part| {
+                    let of = |value: &Value| value.get(part).and_then(|p| p.get(resource)).cloned();
+                    of(&old) != of(&spec.resources)
+                })
+            };
+            let (due, _) = pass.next(When::ResourcesChanged);
+            if spec.restart_on_resize.iter().any(|resource| differs(resource)) {
+                container.kill_at = Some(due);
+                container.asked = true;
+                let text = format!("Container {} resize requires restart", spec.name);
+                pass.said.push(self.said(at, false, "Killing", text));
+                return true;
+            }
+            container.resized_at = Some(due);
+        }
+        false
+    }
+
+    /// Takes the next step to start a container. Returns whether the pod is busy with it now.
+    fn advance(&mut self, at: usize, spec: &ContainerSpec, pass: &mut Pass<'_>) -> bool {
+        let (name, namespace, uid) = (self.name.clone(), self.namespace.clone(), self.uid.clone());
+        let Some(container) = self.containers.get_mut(at) else { return false };
+        match container.state.clone() {
+            State::Ended { .. } => {
+                let pause = container.pause;
+                // The first restart after a long run or a change is immediate; later ones wait.
+                if container.crashes > 1 {
+                    let seconds = pause.as_secs();
+                    let shown = if seconds % 60 == 0 && seconds > 0 {
+                        format!("{}m0s", seconds / 60)
+                    } else if seconds > 60 {
+                        format!("{}m{}s", seconds / 60, seconds % 60)
+                    } else {
+                        format!("{seconds}s")
+                    };
+                    let message = format!(
+                        "back-off {shown} restarting failed container={} pod={name}_{namespace}({uid})",
+                        spec.name
+                    );
+                    container.pause = (pause * 2).min(LONGEST_PAUSE);
+                    container.state =
+                        State::Paused { until: later(pass.now, pause), reason: "CrashLoopBackOff", message };
+                    let text = format!(
+                        "Back-off restarting failed container {} in pod {name}_{namespace}({uid})",
+                        spec.name
+                    );
+                    pass.said.push(self.said(at, true, "BackOff", text));
+                    return false;
+                }
+                self.pull(at, spec, pass)
+            }
+            State::Waiting => self.pull(at, spec, pass),
+            State::Paused { until, reason, message } => {
+                if until > pass.now {
+                    return false;
+                }
+                if reason == "ErrImagePull" {
+                    let until = later(pass.now, container.pull_pause);
+                    container.pull_pause = (container.pull_pause * 2).min(LONGEST_PAUSE);
+                    let text = format!("Back-off pulling image \"{}\": ErrImagePull: {message}", spec.image);
+                    container.state = State::Paused { until, reason: "ImagePullBackOff", message: text };
+                    let text = format!("Back-off pulling image \"{}\"", spec.image);
+                    pass.said.push(self.said(at, false, "BackOff", text));
+                    pass.said.push(self.said(at, true, "Failed", "Error: ImagePullBackOff".to_owned()));
+                    return false;
+                }
+                self.pull(at, spec, pass)
+            }
+            State::Doing { .. } | State::Running(_) | State::Stopping { .. } => false,
+        }
+    }
+
+    fn pull(&mut self, at: usize, spec: &ContainerSpec, pass: &mut Pass<'_>) -> bool {
+        let image = spec.image.clone();
+        let present = pass.pulled.contains(&image);
+        let behaviour = pass.images.behaviour(&image, &spec.command);
+        let (mut due, then) = match (present, spec.always_pull) {
+            (true, false) => (pass.now, Then::Pulled),
+            (true, true) => pass.next(When::ImagePresent),
+            (false, _) => pass.next(When::ImageMissing),
+        };
+        if let (false, Some(pull)) = (present, behaviour.pull) {
+            due = later(pass.now, pull);
+        }
+        if present && !spec.always_pull {
+            let text = format!("Container image \"{image}\" already present on machine");
+            pass.said.push(self.said(at, false, "Pulled", text));
+        } else if !spec.never_pull {
+            pass.said.push(self.said(at, false, "Pulling", format!("Pulling image \"{image}\"")));
+        }
+        if let Some(container) = self.containers.get_mut(at) {
+            container.wanted = image;
+            container.state = State::Doing { then, due };
+        }
+        true
+    }
+
+    /// A pull has ended; the container is created if that is possible.
+    fn pulled(&mut self, at: usize, spec: &ContainerSpec, pass: &mut Pass<'_>) {
+        let Some(image) = self.containers.get(at).map(|container| container.wanted.clone()) else { return };
+        let behaviour = pass.images.behaviour(&image, &spec.command);
+        let present = pass.pulled.contains(&image);
+        if behaviour.pull_fails || (spec.never_pull && !present) {
+            self.pull_failed(at, spec, &image, pass);
+            return;
+        }
+        if !present || spec.always_pull {
+            // The time is told as the node would measure it, which only depends on the table of steps here.
+            let took = behaviour.pull.unwrap_or(Duration::from_millis(800 + pass.random.below(1200)));
+            let took = format!("{:.3}s", took.as_secs_f64());
+            let size = 10_000_000 + image.bytes().map(u64::from).sum::<u64>() * 4099;
+            let text = format!(
+                "Successfully pulled image \"{image}\" in {took} ({took} including waiting). Image size: {size} bytes."
+            );
+            pass.said.push(self.said(at, false, "Pulled", text));
+            pass.pulled.insert(image.clone());
+        }
+        if let Some(message) = pass.missing(&self.namespace, &spec.references) {
+            pass.said.push(self.said(at, true, "Failed", format!("Error: {message}")));
+            if let Some(container) = self.containers.get_mut(at) {
+                let until = later(pass.now, CONFIG_PAUSE);
+                container.state = State::Paused { until, reason: "CreateContainerConfigError", message };
+            }
+            return;
+        }
+        let id = pass.container_id();
+        let image_id = pass.images.id(&image);
+        let (due, then) = pass.next(When::Created);
+        pass.said.push(self.said(at, false, "Created", format!("Created container: {}", spec.name)));
+        let Some(container) = self.containers.get_mut(at) else { return };
+        container.pull_pause = FIRST_PAUSE;
+        container.id = id;
+        container.image = image;
+        container.image_id = image_id;
+        container.state = State::Doing { then, due };
+    }
+
+    fn pull_failed(&mut self, at: usize, spec: &ContainerSpec, image: &str, pass: &mut Pass<'_>) {
+        if spec.never_pull {
+            let message = format!("Container image \"{image}\" is not present with pull policy of Never");
+            pass.said.push(self.said(at, true, "ErrImageNeverPull", message.clone()));
+            pass.said.push(self.said(at, true, "Failed", "Error: ErrImageNeverPull".to_owned()));
+            if let Some(container) = self.containers.get_mut(at) {
+                let until = later(pass.now, CONFIG_PAUSE);
+                container.state = State::Paused { until, reason: "ErrImageNeverPull", message };
+            }
+            return;
+        }
+        let full = crate::image::normalized(image);
+        let message = format!(
+            "rpc error: code = NotFound desc = failed to pull and unpack image \"{full}\": failed to resolve \
+             reference \"{full}\": {full}: not found"
+        );
+        let text = format!("Failed to pull image \"{image}\": {message}");
+        pass.said.push(self.said(at, true, "Failed", text));
+        pass.said.push(self.said(at, true, "Failed", "Error: ErrImagePull".to_owned()));
+        let Some(container) = self.containers.get_mut(at) else { return };
+        let until = later(pass.now, BEFORE_PULL_PAUSE);
+        container.state = State::Paused { until, reason: "ErrImagePull", message };
+    }
+
+    fn started(&mut self, at: usize, spec: &ContainerSpec, pass: &mut Pass<'_>) {
+        pass.said.push(self.said(at, false, "Started", format!("Started container {}", spec.name)));
+        let stamp = pass.stamp();
+        let Some(container) = self.containers.get_mut(at) else { return };
+        let behaviour = pass.images.behaviour(&container.image, &spec.command);
+        if container.last.is_some() {
+            container.restarts += 1;
+        }
+        container.actual = container.allocated.clone();
+        container.resized_at = None;
+        container.state = State::Running(Run::begin(spec, &behaviour, pass.now, stamp));
+    }
+
+    /// The machine went down and came back: everything starts anew in a new sandbox.
+    pub(super) fn reboot(&mut self, ip: String, pass: &mut Pass<'_>) {
+        if matches!(self.stage, Stage::Gone | Stage::Over | Stage::Leaving { .. }) {
+            return;
+        }
+        let mut ran = false;
+        for container in &mut self.containers {
+            if container.run().is_some() {
+                ran = true;
+                container.end(255, "Unknown", &pass.stamp(), pass.now);
+            }
+            if !matches!(container.state, State::Ended { .. }) {
+                container.state = State::Waiting;
+            }
+        }
+        if ran {
+            let message = "Pod sandbox changed, it will be killed and re-created.".to_owned();
+            pass.said.push(Said { warning: false, reason: "SandboxChanged", message, field: String::new() });
+        }
+        if !self.spec.host_network {
+            self.ip = ip;
+        }
+        self.initialized = false;
+        for (container, spec) in self.containers.iter_mut().zip(&self.spec.containers) {
+            if matches!(spec.role, Role::Init) {
+                container.state = State::Waiting;
+            }
+        }
+    }
+
+    /// The readiness probe of a container changes its mind. Without such a probe nothing happens.
+    pub(super) fn change_readiness(&mut self, container: &str, ready: bool, now: Timestamp) {
+        for (spec, container) in
+            self.spec.containers.iter().zip(&mut self.containers).filter(|(spec, _)| spec.name == container)
+        {
+            let (Some(probe), State::Running(run)) = (&spec.readiness, &mut container.state) else {
+                continue;
+            };
+            if ready {
+                run.complaint = None;
+                run.ready = Some(later(now, probe.period * probe.successes));
+            } else {
+                run.ready = None;
+                run.complaint = Some((later(now, probe.period), probe.period));
+            }
+        }
+    }
+
+    fn next_look(&self, now: Timestamp) -> Option<Timestamp> {
+        if let Stage::Leaving { due } = self.stage {
+            return Some(due);
+        }
+        let mut next = match (self.begun, self.spec.deadline, self.stage) {
+            (Some(begun), Some(deadline), Stage::Active) => Some(later(begun, deadline)),
+            _ => None,
+        };
+        for container in &self.containers {
+            let mut own = sooner(container.kill_at, container.resized_at);
+            match &container.state {
+                State::Doing { due, .. } | State::Stopping { due, .. } => own = sooner(own, Some(*due)),
+                State::Paused { until, .. } if self.stage == Stage::Active && self.deletion.is_none() => {
+                    own = sooner(own, Some(*until));
+                }
+                State::Running(run) => {
+                    let times = [
+                        run.started,
+                        run.ready,
+                        run.unhealthy.map(|(at, _)| at),
+                        run.ends.map(|(at, _)| at),
+                        run.complaint.map(|(at, _)| at),
+                    ];
+                    for at in times.into_iter().flatten().filter(|at| *at > now) {
+                        own = sooner(own, Some(at));
+                    }
+                }
+                _ => {}
+            }
+            next = sooner(next, own);
+        }
+        next.map(|at| at.max(later(now, Duration::from_millis(1))))
+    }
+}

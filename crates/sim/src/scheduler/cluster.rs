@@ -1,0 +1,235 @@
+//! Nodes, what is used on them, and counts of pods by rule and place.
+//!
+//! Everything is kept up to date as pods come and go, so that placing one pod never looks at all others.
+
+use std::collections::BTreeMap;
+
+use kruise_api::kubernetes::quantity::Quantity;
+use serde_json::{Value, json};
+
+use super::wants::{Taint, Term, Wants, strings};
+use crate::json::{list, text};
+
+/// More rules than this are forgotten and counted anew when they are needed.
+const MOST_RULES: usize = 512;
+
+/// A node as a place for pods.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Place {
+    pub(super) labels: BTreeMap<String, String>,
+    pub(super) taints: Vec<Taint>,
+    pub(super) unschedulable: bool,
+    pub(super) cpu: i128,
+    pub(super) memory: i128,
+    pub(super) room: u64,
+    pub(super) used_cpu: i128,
+    pub(super) used_memory: i128,
+    pub(super) pods: u64,
+}
+
+impl Place {
+    fn read(node: &Value) -> Self {
+        let amount = |name: &str| {
+            node.pointer(&format!("/status/allocatable/{name}")).and_then(|q| Quantity::from_json(q).ok())
+        };
+        Self {
+            labels: strings(node.pointer("/metadata/labels")),
+            taints: list(node, "/spec/taints")
+                .iter()
+                .map(|taint| Taint {
+                    key: text(taint, "/key").to_owned(),
+                    value: text(taint, "/value").to_owned(),
+                    effect: text(taint, "/effect").to_owned(),
+                })
+                .collect(),
+            unschedulable: node.pointer("/spec/unschedulable") == Some(&json!(true)),
+            cpu: amount("cpu").map_or(0, |q| q.millis()),
+            memory: amount("memory").map_or(0, |q| q.value()),
+            room: amount("pods").and_then(|q| u64::try_from(q.value()).ok()).unwrap_or(0),
+            ..Self::default()
+        }
+    }
+
+    fn same_offer(&self, other: &Self) -> bool {
+        self.labels == other.labels
+            && self.taints == other.taints
+            && self.unschedulable == other.unschedulable
+            && (self.cpu, self.memory, self.room) == (other.cpu, other.memory, other.room)
+    }
+}
+
+/// A pod that has a place.
+#[derive(Clone, Debug)]
+pub(super) struct Placed {
+    pub(super) node: String,
+    pub(super) namespace: String,
+    pub(super) labels: BTreeMap<String, String>,
+    pub(super) cpu: i128,
+    pub(super) memory: i128,
+    /// Which pods it keeps away.
+    pub(super) apart: Vec<Term>,
+}
+
+impl Placed {
+    pub(super) fn new(wants: &Wants, node: &str) -> Self {
+        Self {
+            node: node.to_owned(),
+            namespace: wants.namespace.clone(),
+            labels: wants.labels.clone(),
+            cpu: wants.cpu,
+            memory: wants.memory,
+            apart: wants.apart.clone(),
+        }
+    }
+}
+
+/// How many pods a rule counts, by the value of its node label.
+#[derive(Debug)]
+struct Counted {
+    term: Term,
+    by_value: BTreeMap<String, i64>,
+}
+
+impl Counted {
+    fn add(&mut self, labels: &BTreeMap<String, String>, by: i64) {
+        let Some(value) = labels.get(&self.term.topology) else { return };
+        let count = self.by_value.entry(value.clone()).or_insert(0);
+        *count += by;
+        if *count <= 0 {
+            self.by_value.remove(value);
+        }
+    }
+}
+
+/// The cluster as a scheduler sees it. Pods are known by their uid.
+#[derive(Debug, Default)]
+pub(super) struct Cluster {
+    pub(super) places: BTreeMap<String, Place>,
+    pub(super) placed: BTreeMap<String, Placed>,
+    /// Pods that a rule selects.
+    selected: BTreeMap<String, Counted>,
+    /// Pods that carry a rule to keep others away.
+    repelling: BTreeMap<String, Counted>,
+}
+
+impl Cluster {
+    /// A node came or changed. Returns whether that may help a pod that waits.
+    pub(super) fn node(&mut self, name: &str, node: &Value) -> bool {
+        let mut place = Place::read(node);
+        match self.places.get(name) {
+            Some(old) if old.same_offer(&place) => return false,
+            Some(old) => {
+                place.used_cpu = old.used_cpu;
+                place.used_memory = old.used_memory;
+                place.pods = old.pods;
+                let moved = old.labels != place.labels;
+                self.places.insert(name.to_owned(), place);
+                if moved {
+                    self.recount();
+                }
+            }
+            None => {
+                for pod in self.placed.values().filter(|pod| pod.node == name) {
+                    place.used_cpu += pod.cpu;
+                    place.used_memory += pod.memory;
+                    place.pods += 1;
+                }
+                self.places.insert(name.to_owned(), place);
+                if self.placed.values().any(|pod| pod.node == name) {
+                    self.recount();
+                }
+            }
+        }
+        true
+    }
+
+    pub(super) fn node_gone(&mut self, name: &str) {
+        if self.places.remove(name).is_some() {
+            self.recount();
+        }
+    }
+
+    /// A pod has its place.
+    pub(super) fn put(&mut self, uid: &str, pod: Placed) {
+        if self.placed.contains_key(uid) {
+            self.take(uid);
+        }
+        self.count(&pod, 1);
+        self.placed.insert(uid.to_owned(), pod);
+    }
+
+    /// A pod's place is free again. Returns whether it had one.
+    pub(super) fn take(&mut self, uid: &str) -> bool {
+        let Some(pod) = self.placed.remove(uid) else { return false };
+        self.count(&pod, -1);
+        true
+    }
+
+    fn count(&mut self, pod: &Placed, by: i64) {
+        let Some(place) = self.places.get_mut(&pod.node) else { return };
+        place.used_cpu += pod.cpu * i128::from(by);
+        place.used_memory += pod.memory * i128::from(by);
+        place.pods = place.pods.saturating_add_signed(by);
+        let labels = &place.labels;
+        for counted in self.selected.values_mut() {
+            if counted.term.counts(&pod.namespace, &pod.labels) {
+                counted.add(labels, by);
+            }
+        }
+        for term in &pod.apart {
+            let counted = self
+                .repelling
+                .entry(term.key.clone())
+                .or_insert_with(|| Counted { term: term.clone(), by_value: BTreeMap::new() });
+            counted.add(labels, by);
+        }
+        self.repelling.retain(|_, counted| !counted.by_value.is_empty());
+    }
+
+    fn recount(&mut self) {
+        self.selected.clear();
+        self.repelling.clear();
+        for pod in self.placed.values() {
+            let Some(place) = self.places.get(&pod.node) else { continue };
+            for term in &pod.apart {
+                let counted = self
+                    .repelling
+                    .entry(term.key.clone())
+                    .or_insert_with(|| Counted { term: term.clone(), by_value: BTreeMap::new() });
+                counted.add(&place.labels, 1);
+            }
+        }
+    }
+
+    /// Makes sure that a rule is counted.
+    pub(super) fn follow(&mut self, term: &Term) {
+        if self.selected.contains_key(&term.key) {
+            return;
+        }
+        if self.selected.len() >= MOST_RULES {
+            self.selected.clear();
+        }
+        let mut counted = Counted { term: term.clone(), by_value: BTreeMap::new() };
+        for pod in self.placed.values() {
+            if let Some(place) = self.places.get(&pod.node)
+                && term.counts(&pod.namespace, &pod.labels)
+            {
+                counted.add(&place.labels, 1);
+            }
+        }
+        self.selected.insert(term.key.clone(), counted);
+    }
+
+    /// The counts of a rule that is followed.
+    pub(super) fn counts(&self, term: &Term) -> Option<&BTreeMap<String, i64>> {
+        self.selected.get(&term.key).map(|counted| &counted.by_value)
+    }
+
+    /// Whether some pod on the same place (in its own sense) keeps this pod away.
+    pub(super) fn repels(&self, wants: &Wants, labels: &BTreeMap<String, String>) -> bool {
+        self.repelling.values().any(|counted| {
+            labels.get(&counted.term.topology).is_some_and(|value| counted.by_value.contains_key(value))
+                && counted.term.counts(&wants.namespace, &wants.labels)
+        })
+    }
+}

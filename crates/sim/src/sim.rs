@@ -1,0 +1,344 @@
+//! The cluster as a value.
+
+use std::ops::Range;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use kruise_apiserver::clock::Clock;
+use kruise_apiserver::random::Random;
+use kruise_apiserver::{ApiServer, controllers};
+use tokio::task::JoinSet;
+use tower::Layer as _;
+
+use crate::faults::Faults;
+use crate::history::Recorder;
+use crate::image::{Behaviour, Images};
+use crate::kubelet::{Command, Control, Kubelets, Options};
+use crate::logs::Logs;
+use crate::node::Node;
+use crate::scheduler::Scheduler;
+use crate::steps::Steps;
+
+/// The zones that nodes are spread over, in turn.
+const ZONES: [&str; 3] = ["zone-a", "zone-b", "zone-c"];
+/// How long nothing may happen before a cluster counts as settled.
+const QUIET: Duration = Duration::from_secs(30);
+/// How long a cluster is given to settle.
+const PATIENCE: Duration = Duration::from_secs(2 * 3600);
+
+/// How to build a [`Sim`].
+#[derive(Clone, Debug)]
+pub struct Builder {
+    seed: u64,
+    nodes: Vec<Node>,
+    start: Timestamp,
+    speed: f64,
+    latency: Duration,
+    heartbeat: Option<Duration>,
+    steps: Steps,
+    events: bool,
+    controllers: controllers::Options,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            nodes: nodes(3),
+            start: Clock::DEFAULT_BASE,
+            speed: 1.0,
+            latency: Duration::ZERO,
+            heartbeat: None,
+            steps: Steps::default(),
+            events: true,
+            controllers: controllers::Options::default(),
+        }
+    }
+}
+
+/// Nodes `node-1`, `node-2` and so on over three zones. Names have as many digits as the last one needs.
+fn nodes(count: usize) -> Vec<Node> {
+    let digits = count.to_string().len();
+    let mut zones = ZONES.iter().cycle();
+    (1..=count)
+        .map(|n| Node {
+            zone: zones.next().map_or(String::new(), |zone| (*zone).to_owned()),
+            ..Node::named(format!("node-{n:0digits$}"))
+        })
+        .collect()
+}
+
+impl Builder {
+    /// The seed of everything random. Default: 1.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// How many nodes there are, over three zones. Default: 3.
+    #[must_use]
+    pub fn nodes(mut self, count: usize) -> Self {
+        self.nodes = nodes(count);
+        self
+    }
+
+    /// Exactly these nodes.
+    #[must_use]
+    pub fn with_nodes(mut self, nodes: Vec<Node>) -> Self {
+        self.nodes = nodes;
+        self
+    }
+
+    /// The time at the start. Default: 2026-01-01T00:00:00Z.
+    #[must_use]
+    pub fn start_time(mut self, start: Timestamp) -> Self {
+        self.start = start;
+        self
+    }
+
+    /// How much faster than real time the cluster lives. Only of use without paused time.
+    #[must_use]
+    pub fn speed(mut self, factor: f64) -> Self {
+        self.speed = factor;
+        self
+    }
+
+    /// How long each call of a client takes.
+    #[must_use]
+    pub fn latency(mut self, latency: Duration) -> Self {
+        self.latency = latency;
+        self
+    }
+
+    /// How often nodes renew their leases. Default: 10 s, and up to 20 s for thousands of nodes.
+    #[must_use]
+    pub fn heartbeat(mut self, every: Duration) -> Self {
+        self.heartbeat = Some(every);
+        self
+    }
+
+    /// Other times in the table of the nodes' steps.
+    #[must_use]
+    pub fn steps(mut self, steps: Steps) -> Self {
+        self.steps = steps;
+        self
+    }
+
+    /// Scheduler and nodes write no events.
+    #[must_use]
+    pub fn without_events(mut self) -> Self {
+        self.events = false;
+        self
+    }
+
+    /// Which built-in controllers run.
+    #[must_use]
+    pub fn controllers(mut self, options: controllers::Options) -> Self {
+        self.controllers = options;
+        self
+    }
+
+    /// A cluster in which nothing moves yet; see [`Sim::run`].
+    pub fn build(self) -> Sim {
+        let clock = Clock::starting_at(self.start).with_speed(self.speed);
+        let server = ApiServer::builder().clock(clock).seed(self.seed).build();
+        server.set_log_source(Arc::new(Logs { store: server.store().clone(), clock }));
+        let faults = Faults::seeded(self.seed);
+        faults.latency(self.latency);
+        Sim {
+            random: Random::seeded(self.seed ^ 0x7069_636b),
+            server,
+            faults,
+            images: Arc::default(),
+            control: Arc::default(),
+            tasks: JoinSet::new(),
+            builder: self,
+        }
+    }
+
+    /// A cluster that lives: [`Self::build`] and [`Sim::run`].
+    pub fn start(self) -> Sim {
+        let mut sim = self.build();
+        sim.run();
+        sim
+    }
+}
+
+/// A cluster in one process. Dropping it stops everything in it.
+#[derive(Debug)]
+pub struct Sim {
+    server: ApiServer,
+    faults: Faults,
+    images: Arc<RwLock<Images>>,
+    control: Arc<Control>,
+    tasks: JoinSet<()>,
+    random: Random,
+    builder: Builder,
+}
+
+impl Sim {
+    /// Starts to describe a cluster.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// Lets controllers, scheduler and nodes live on the current tokio runtime. A second call changes nothing.
+    pub fn run(&mut self) {
+        if !self.tasks.is_empty() {
+            return;
+        }
+        let Builder { seed, events, .. } = self.builder;
+        let local = self.server.local();
+        let few = Duration::from_secs(10);
+        let many = few + Duration::from_millis(self.builder.nodes.len() as u64 * 5);
+        let options = Options {
+            nodes: std::mem::take(&mut self.builder.nodes),
+            steps: self.builder.steps.clone(),
+            images: self.images.clone(),
+            control: self.control.clone(),
+            heartbeat: self.builder.heartbeat.unwrap_or(many.min(few * 2)),
+            events,
+            seed,
+        };
+        let kubelets = Kubelets::new(local.clone(), options);
+        let scheduler = Scheduler::new(local.clone(), seed, events);
+        let expiry = crate::events::watch(&local);
+        let options = self.builder.controllers.clone();
+        // One task for all of them: tokio wakes several tasks that wait for one signal in a random order, but one
+        // task looks at its parts always in the same order.
+        self.tasks.spawn(async move {
+            let nodes = async {
+                if let Some(kubelets) = kubelets {
+                    kubelets.run().await;
+                }
+            };
+            let placing = async {
+                if let Some(scheduler) = scheduler {
+                    scheduler.run().await;
+                }
+            };
+            let expiring = async {
+                if let Some((events, cursor)) = expiry {
+                    crate::events::expire(local.clone(), events, cursor).await;
+                }
+            };
+            let controllers = async {
+                controllers::run(local.clone(), options).await;
+            };
+            futures::join!(nodes, controllers, placing, expiring);
+        });
+    }
+
+    /// The API server.
+    pub fn server(&self) -> &ApiServer {
+        &self.server
+    }
+
+    /// The clock of the cluster.
+    pub fn clock(&self) -> &Clock {
+        self.server.clock()
+    }
+
+    /// A client without faults, for tests and people.
+    pub fn client(&self) -> kube::Client {
+        kube::Client::new(self.server.clone(), "default")
+    }
+
+    /// The faults of [`Self::faulty_client`].
+    pub fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
+    /// A client whose calls go through [`Self::faults`], for the controller that is tested.
+    pub fn faulty_client(&self) -> kube::Client {
+        kube::Client::new(self.faults.layer(self.server.clone()), "default")
+    }
+
+    /// Says what an image does. See [`crate::image`] for what names alone can say.
+    pub fn declare_image(&self, image: &str, behaviour: Behaviour) {
+        self.images.write().unwrap_or_else(PoisonError::into_inner).declare(image, behaviour);
+    }
+
+    /// Makes two names mean one image, with one imageID.
+    pub fn alias_image(&self, image: &str, target: &str) {
+        self.images.write().unwrap_or_else(PoisonError::into_inner).alias(image, target);
+    }
+
+    /// Adds a node.
+    pub fn add_node(&self, node: Node) {
+        self.control.send(Command::Add(node));
+    }
+
+    /// A node falls silent: no heartbeats, no news of its pods. What runs there goes on unseen.
+    pub fn stop_node(&self, node: &str) {
+        self.control.send(Command::Stop { node: node.to_owned() });
+    }
+
+    /// A silent node speaks again; its containers have been running all the time.
+    pub fn return_node(&self, node: &str) {
+        self.control.send(Command::Return { node: node.to_owned(), containers_died: false });
+    }
+
+    /// A silent node has been restarted: its containers died and start anew.
+    pub fn reboot_node(&self, node: &str) {
+        self.control.send(Command::Return { node: node.to_owned(), containers_died: true });
+    }
+
+    /// The clock of a node is off from now on.
+    pub fn skew_node(&self, node: &str, by: SignedDuration) {
+        self.control.send(Command::Skew { node: node.to_owned(), by });
+    }
+
+    /// The readiness probe of a container passes or fails from now on. A container without one stays ready.
+    pub fn set_ready(&self, namespace: &str, pod: &str, container: &str, ready: bool) {
+        let [namespace, pod, container] = [namespace, pod, container].map(str::to_owned);
+        self.control.send(Command::Readiness { namespace, pod, container, ready });
+    }
+
+    /// The node evicts a pod, as under memory pressure: it fails with reason `Evicted`.
+    pub fn evict_by_node(&self, namespace: &str, pod: &str, message: &str) {
+        let [namespace, pod, message] = [namespace, pod, message].map(str::to_owned);
+        self.control.send(Command::Evict { namespace, pod, message });
+    }
+
+    /// Lets the cluster live for a while.
+    pub async fn advance(&self, time: Duration) {
+        tokio::time::sleep(self.clock().real(time)).await;
+    }
+
+    /// Lets the cluster live until nothing but signs of life happened for 30 seconds. Returns whether it came to
+    /// rest within two hours.
+    pub async fn settle(&self) -> bool {
+        let mut history = Recorder::new(&self.server);
+        let step = Duration::from_secs(1);
+        let (mut quiet, mut spent) = (Duration::ZERO, Duration::ZERO);
+        while quiet < QUIET {
+            if spent > PATIENCE {
+                return false;
+            }
+            self.advance(step).await;
+            spent += step;
+            quiet = if history.moved() { Duration::ZERO } else { quiet + step };
+        }
+        true
+    }
+
+    /// A recorder of everything that happens from now on.
+    pub fn history(&self) -> Recorder {
+        Recorder::new(&self.server)
+    }
+
+    /// A random number of the range, from the seed.
+    pub fn pick(&mut self, range: Range<u64>) -> u64 {
+        let width = range.end.saturating_sub(range.start);
+        if width == 0 { range.start } else { range.start + self.random.below(width) }
+    }
+
+    /// One of the choices, from the seed.
+    pub fn pick_one<'c, T>(&mut self, choices: &'c [T]) -> Option<&'c T> {
+        let at = self.pick(0..choices.len() as u64);
+        choices.get(usize::try_from(at).unwrap_or(0))
+    }
+}
