@@ -25,7 +25,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<()> {
     step("tests that need no real cluster");
     let filter = options.filter.as_deref();
     if has_nextest() {
-        cargo(root, &["nextest", "run", "--workspace", "--no-tests=warn"], filter, None)?;
+        cargo(root, &["nextest", "run", "--workspace", "--no-fail-fast", "--no-tests=warn"], filter, None)?;
         if filter.is_none() {
             cargo(root, &["test", "--quiet", "--workspace", "--doc"], None, None)?;
         }
@@ -55,7 +55,18 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<()> {
 
 fn scenarios(root: &Path, filter: Option<&str>, kubeconfig: &Path) -> Result<()> {
     if has_nextest() {
-        let args = ["nextest", "run", "-p", "e2e", "--run-ignored", "only", "--no-tests=warn", "-j", "4"];
+        let args = [
+            "nextest",
+            "run",
+            "-p",
+            "e2e",
+            "--run-ignored",
+            "only",
+            "--no-fail-fast",
+            "--no-tests=warn",
+            "-j",
+            "4",
+        ];
         cargo(root, &args, filter, Some(kubeconfig))
     } else {
         // Without a filter of its own, libtest takes the name of the tests on real clusters.

@@ -70,18 +70,18 @@ async fn hollow_nodes_run_a_deployment(cluster: Cluster) -> Outcome {
     sandbox
         .create::<Deployment>(json!({
             "metadata": { "name": "many" },
-            "spec": { "replicas": 12, "selector": { "matchLabels": { "app": "many" } }, "template": template },
+            "spec": { "replicas": 8, "selector": { "matchLabels": { "app": "many" } }, "template": template },
         }))
         .await;
     sandbox
-        .eventually("twelve pods are ready", async || {
+        .eventually("eight pods are ready", async || {
             let deployment: Deployment = sandbox.get("many").await;
             let ready = deployment.status.as_ref().and_then(|status| status.ready_replicas);
-            seen(ready == Some(12), format!("{:?}", deployment.status))
+            seen(ready == Some(8), format!("{:?}", deployment.status))
         })
         .await;
     let created = sandbox.events().await.iter().filter(|event| event.reason == "SuccessfulCreate").count();
-    assert_eq!(created, 12, "each pod has its event");
+    assert_eq!(created, 8, "each pod has its event");
     Ok(())
 }
 scenario!(hollow_nodes_run_a_deployment);

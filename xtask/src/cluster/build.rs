@@ -18,8 +18,8 @@ use super::tool;
 use super::version::{Binaries, PROGRAMS, Version};
 
 const SOURCE_PACKAGE: &str = "kubernetes";
-/// Raised when a build must not be taken from an older cache: 2 repaired what broke custom resources.
-const RECIPE: u32 = 2;
+/// Raised when a build must not be taken from an older cache: 3 repaired what broke custom resources.
+const RECIPE: u32 = 3;
 /// Where Go looks for the sources below its `GOPATH`.
 const IMPORT_PATH: &str = "src/k8s.io/kubernetes";
 /// Go packages that hold the version a program tells.
@@ -141,10 +141,10 @@ mod tests {
 
     #[test]
     fn only_finished_builds_are_taken_from_the_cache() {
-        let version = version_of_folder("kubernetes-1.20.2-r2").expect("a build");
+        let version = version_of_folder("kubernetes-1.20.2-r3").expect("a build");
         assert_eq!(version.to_string(), "1.20.2");
-        assert_eq!(version_of_folder("kubernetes-1.20.2-r2.partial"), None);
-        assert_eq!(version_of_folder("kubernetes-1.20.2"), None, "built before the repairs");
+        assert_eq!(version_of_folder("kubernetes-1.20.2-r3.partial"), None);
+        assert_eq!(version_of_folder("kubernetes-1.20.2-r2"), None, "built before the repairs");
         assert_eq!(version_of_folder("packages"), None);
     }
 

@@ -16,7 +16,11 @@ pub(crate) const REFLECT: (&str, &str) = (
 );
 
 const VENDORED_REFLECT: &str = "vendor/github.com/modern-go/reflect2";
-const TYPE_VALIDATOR: &str = "vendor/github.com/go-openapi/validate/type.go";
+/// The validator of custom resources, and the library it was taken from.
+const TYPE_VALIDATORS: [&str; 2] = [
+    "vendor/k8s.io/kube-openapi/pkg/validation/validate/type.go",
+    "vendor/github.com/go-openapi/validate/type.go",
+];
 /// Compares two handles instead of two values. With Go 1.19 the handles of empty values are equal, so that every
 /// empty text of a custom resource is taken for null.
 const ZERO_IS_NULL: &str =
@@ -26,10 +30,15 @@ const ONLY_NULL_IS_NULL: &str = "if data == nil {";
 /// Repairs an unpacked source tree. Running it again changes nothing.
 pub(crate) fn run(tree: &Path) -> Result<()> {
     replace_reflect(tree)?;
-    let path = tree.join(TYPE_VALIDATOR);
-    let source = fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
-    let Some(repaired) = without_zero_as_null(&source) else { return Ok(()) };
-    tool::write_atomically(&path, &repaired)
+    for validator in TYPE_VALIDATORS {
+        let path = tree.join(validator);
+        let source =
+            fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
+        if let Some(repaired) = without_zero_as_null(&source) {
+            tool::write_atomically(&path, &repaired)?;
+        }
+    }
+    Ok(())
 }
 
 /// The vendored copy walks maps through an internal function whose arguments changed in Go 1.18: the API server
