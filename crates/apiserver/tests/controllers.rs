@@ -1,6 +1,6 @@
 //! The built-in controllers: garbage collection, namespaces, ReplicaSets and deployments.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 #[path = "controllers/cluster.rs"]
 mod cluster;

@@ -1,6 +1,12 @@
 //! A server with its controllers, and somebody who plays the kubelet.
 
-#![allow(clippy::unwrap_used, clippy::panic, dead_code, reason = "shared by several tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    dead_code,
+    reason = "shared by several tests"
+)]
 
 use std::time::Duration;
 
