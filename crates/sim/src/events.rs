@@ -125,7 +125,8 @@ pub(crate) async fn expire(local: Local, events: Arc<Resource>, mut cursor: Curs
             }
             Err(_) => cursor = store.watch(&events.table, store.version()),
         }
-        while let Some((_, namespace, name, version)) = queue.pop_front_if(|(at, ..)| *at <= now) {
+        while queue.front().is_some_and(|(at, ..)| *at <= now) {
+            let Some((_, namespace, name, version)) = queue.pop_front() else { break };
             if store.get(&events.table, &namespace, &name).is_some_and(|record| record.rv == version) {
                 let _ = local.delete(&events, &namespace, &name, &DeleteOptions::default()).await;
             }

@@ -208,8 +208,8 @@ impl Scheduler {
         let (namespace, name) = (wants.namespace.as_str(), wants.name.as_str());
         let about = About { namespace, name, uid, field: "" };
         match fit::choose(&mut self.cluster, &wants, self.start, self.seed) {
-            Ok(node) => {
-                self.start = (self.start + 1) % self.cluster.places.len().max(1);
+            Ok((node, looked)) => {
+                self.start = (self.start + looked) % self.cluster.places.len().max(1);
                 // The place is taken at once; the event of the bind confirms it.
                 self.cluster.put(uid, Placed::new(&wants, &node));
                 match self.local.bind(namespace, name, &node).await {

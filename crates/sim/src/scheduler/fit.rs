@@ -17,13 +17,13 @@ struct Limit<'a> {
     least: i64,
 }
 
-/// The best node for the pod, or the message for nobody.
+/// The best node for the pod and how many were looked at, or the message for nobody.
 pub(super) fn choose(
     cluster: &mut Cluster,
     wants: &Wants,
     start: usize,
     seed: u64,
-) -> Result<String, String> {
+) -> Result<(String, usize), String> {
     let followed = wants.spreads.iter().map(|spread| &spread.term).chain(&wants.with).chain(&wants.apart);
     for term in followed.chain(wants.wishes.iter().map(|(_, term)| term)) {
         cluster.follow(term);
@@ -34,10 +34,11 @@ pub(super) fn choose(
     let wanted = if total <= ENOUGH { total } else { ENOUGH.max(total * (50 - (total / 125).min(45)) / 100) };
     let mut reasons: BTreeMap<String, (usize, bool)> = BTreeMap::new();
     let mut best: Option<((i64, u64), &String)> = None;
-    let mut found = 0;
+    let (mut found, mut looked) = (0, 0);
     // Begin where the last pod ended, so that big clusters fill evenly.
     let all = cluster.places.iter().skip(start).chain(cluster.places.iter().take(start));
     for (name, place) in all {
+        looked += 1;
         match filter(cluster, wants, &limits, name, place) {
             Err(whys) => {
                 for (why, helps) in whys {
@@ -57,7 +58,7 @@ pub(super) fn choose(
             }
         }
     }
-    best.map(|(_, name)| name.clone()).ok_or_else(|| message(total, &reasons))
+    best.map(|(_, name)| (name.clone(), looked)).ok_or_else(|| message(total, &reasons))
 }
 
 /// Equal scores are decided by the name and the seed, never by chance.
@@ -160,7 +161,7 @@ fn filter(
 /// Free room first, evenness next, wishes most of all.
 fn score(cluster: &Cluster, wants: &Wants, limits: &[Limit<'_>], name: &str, place: &Place) -> i64 {
     let free = |used: i128, asked: i128, has: i128| {
-        if has <= 0 { 0 } else { i64::try_from((has - used - asked).max(0) * 100 / has).unwrap_or(0) }
+        if has <= 0 { 0 } else { i64::try_from((has - used - asked).max(0) * 10_000 / has).unwrap_or(0) }
     };
     // Pods without requests still count a little, as the real scheduler assumes.
     let cpu = free(place.used_cpu + i128::from(place.pods) * 100, wants.cpu.max(100), place.cpu);
@@ -174,16 +175,16 @@ fn score(cluster: &Cluster, wants: &Wants, limits: &[Limit<'_>], name: &str, pla
         let there = place.labels.get(&limit.spread.term.topology).and_then(|value| {
             cluster.counts(&limit.spread.term).map(|counts| counts.get(value).copied().unwrap_or(0))
         });
-        score -= (there.unwrap_or(1_000) - limit.least).min(100) * 200;
+        score -= (there.unwrap_or(1_000) - limit.least).min(100) * 20_000;
     }
-    score += wants.preference(name, &place.labels) * 100;
+    score += wants.preference(name, &place.labels) * 10_000;
     for (weight, term) in &wants.wishes {
         let count =
             place.labels.get(&term.topology).and_then(|value| cluster.counts(term)?.get(value)).copied();
-        score += weight * 100 * count.unwrap_or(0).min(100);
+        score += weight * 10_000 * count.unwrap_or(0).min(100);
     }
     let soft = place.taints.iter().filter(|t| t.effect == "PreferNoSchedule" && !wants.tolerates(t)).count();
-    score - 300 * i64::try_from(soft).unwrap_or(0)
+    score - 30_000 * i64::try_from(soft).unwrap_or(0)
 }
 
 /// The words of a scheduler that found no node.

@@ -232,15 +232,15 @@ async fn probes_decide_readiness_restarts_and_starts() {
     let sim = Sim::builder().start();
     let probe = json!({"httpGet": {"port": 80}, "periodSeconds": 5});
     create_pod(&sim, "late", "unready30:1", |pod| {
-        pod["spec"]["containers"][0]["readinessProbe"] = probe.clone()
+        pod["spec"]["containers"][0]["readinessProbe"] = probe.clone();
     })
     .await;
     create_pod(&sim, "sick", "unhealthy20:1", |pod| {
-        pod["spec"]["containers"][0]["livenessProbe"] = probe.clone()
+        pod["spec"]["containers"][0]["livenessProbe"] = probe.clone();
     })
     .await;
     create_pod(&sim, "warm", "warmup12:1", |pod| {
-        pod["spec"]["containers"][0]["startupProbe"] = probe.clone()
+        pod["spec"]["containers"][0]["startupProbe"] = probe.clone();
     })
     .await;
     seconds(&sim, 15).await;
@@ -369,4 +369,39 @@ async fn events_are_forgotten_after_an_hour_and_a_running_pod_is_silent() {
     seconds(&sim, 4000).await;
     assert_eq!(get(&sim, "pods", "web")["metadata"]["resourceVersion"], version);
     assert_eq!(list(&sim, "events"), Vec::<Value>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn logs_tell_the_start_the_image_and_the_time_that_passes() {
+    let sim = Sim::builder().start();
+    create_pod(&sim, "web", "app:1", |_| {}).await;
+    create_pod(&sim, "waits", "fail:1", |_| {}).await;
+    seconds(&sim, 25).await;
+    let api: kube::Api<k8s_openapi::api::core::v1::Pod> = kube::Api::namespaced(sim.client(), "default");
+    let text = api.logs("web", &kube::api::LogParams::default()).await.unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 4, "{text}");
+    assert_eq!(lines[0], "app: starting");
+    assert!(lines[1].starts_with("app: image docker.io/library/app:1 container "));
+    assert_eq!(lines[3], "app: tick 2");
+    let tail = kube::api::LogParams { tail_lines: Some(1), ..kube::api::LogParams::default() };
+    assert_eq!(api.logs("web", &tail).await.unwrap(), "app: tick 2\n");
+    let refused = api.logs("waits", &kube::api::LogParams::default()).await.unwrap_err().to_string();
+    assert!(refused.contains("container \"app\" in pod \"waits\" is waiting to start: "), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_ephemeral_container_joins_a_running_pod() {
+    let sim = Sim::builder().start();
+    create_pod(&sim, "web", "app:1", |_| {}).await;
+    seconds(&sim, 10).await;
+    let debug = json!({"spec": {"ephemeralContainers": [{"name": "debug", "image": "exit0:1"}]}});
+    patch(&sim, "pods", "web", Some("ephemeralcontainers"), debug).await;
+    seconds(&sim, 5).await;
+    let pod = get(&sim, "pods", "web");
+    assert!(pod["status"]["ephemeralContainerStatuses"][0]["state"]["running"].is_object(), "{pod:#}");
+    seconds(&sim, 10).await;
+    let pod = get(&sim, "pods", "web");
+    assert_eq!(pod["status"]["ephemeralContainerStatuses"][0]["state"]["terminated"]["exitCode"], 0);
+    assert_eq!(condition(&pod, "Ready"), "True");
 }

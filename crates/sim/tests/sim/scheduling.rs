@@ -113,7 +113,7 @@ async fn spread_constraints_and_anti_affinity_keep_pods_apart() {
 async fn gated_pods_wait_for_their_gates() {
     let sim = Sim::builder().start();
     create_pod(&sim, "web", "app:1", |pod| {
-        pod["spec"]["schedulingGates"] = json!([{"name": "example.com/wait"}])
+        pod["spec"]["schedulingGates"] = json!([{"name": "example.com/wait"}]);
     })
     .await;
     seconds(&sim, 10).await;
@@ -121,4 +121,21 @@ async fn gated_pods_wait_for_their_gates() {
     patch(&sim, "pods", "web", None, json!({"spec": {"schedulingGates": null}})).await;
     seconds(&sim, 10).await;
     assert_eq!(condition(&get(&sim, "pods", "web"), "Ready"), "True");
+}
+
+#[tokio::test(start_paused = true)]
+async fn hundreds_of_nodes_take_a_thousand_pods_evenly() {
+    let sim = Sim::builder().nodes(200).without_events().start();
+    for n in 0..1000 {
+        create_pod(&sim, &format!("web-{n}"), "app:1", |_| {}).await;
+    }
+    seconds(&sim, 10).await;
+    let pods = list(&sim, "pods");
+    assert!(pods.iter().all(|pod| condition(pod, "Ready") == "True"));
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for pod in &pods {
+        *counts.entry(pod["spec"]["nodeName"].as_str().unwrap()).or_default() += 1;
+    }
+    assert_eq!(counts.len(), 200);
+    assert!(counts.values().all(|count| (4..=6).contains(count)), "{counts:?}");
 }
