@@ -1,0 +1,184 @@
+//! The parts, put together.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kruise_api::catalogue::CRDS;
+use kruise_apiserver::client::Local;
+use kruise_apiserver::{ApiServer, controllers, status};
+use kruise_sim::Sim;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::certificates::Certificates;
+use crate::identity::{self, Known};
+use crate::serve::{self, Stop};
+use crate::{conversion, kubeconfig};
+
+/// The port that people expect.
+const USUAL_PORT: u16 = 6443;
+
+/// What a cluster is started with.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The port on loopback; 0 for any free one, `None` for the usual one or else a free one.
+    pub port: Option<u16>,
+    /// Where the kubeconfig goes.
+    pub kubeconfig: PathBuf,
+    /// How many nodes there are.
+    pub nodes: usize,
+    /// How many times faster than real time it lives.
+    pub speed: f64,
+    /// The seed of names, uids and luck.
+    pub seed: u64,
+    /// The time at the start.
+    pub now: Timestamp,
+}
+
+/// Why a cluster does not start, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Somebody else listens there.
+    #[error("port {port} of 127.0.0.1 is taken; stop what listens there, or name another with --port")]
+    PortTaken {
+        /// The port.
+        port: u16,
+    },
+    /// The system gives no socket.
+    #[error("cannot listen on port {port} of 127.0.0.1")]
+    Listen {
+        /// The port.
+        port: u16,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file cannot be written.
+    #[error("cannot write the kubeconfig {}; name another place with --kubeconfig", path.display())]
+    Kubeconfig {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// No certificates.
+    #[error("cannot make certificates")]
+    Certificates(#[from] rcgen::Error),
+    /// No TLS.
+    #[error("cannot set up TLS")]
+    Tls(#[from] rustls::Error),
+    /// The server refuses something that belongs to every cluster.
+    #[error("cannot install {what}: {}", status.message)]
+    Install {
+        /// What it is.
+        what: String,
+        /// What the server said.
+        status: Box<status::Status>,
+    },
+    /// The listener ended, which it never should.
+    #[error("the listener ended")]
+    Ended(#[source] tokio::task::JoinError),
+}
+
+/// A running cluster.
+pub struct Cluster {
+    address: SocketAddr,
+    sim: Sim,
+    listening: JoinSet<()>,
+    stop: watch::Sender<bool>,
+}
+
+/// Starts a cluster. When this returns, the API answers and the kubeconfig is written.
+pub async fn start(settings: &Settings) -> Result<Cluster, Error> {
+    let listener = listen(settings.port).await?;
+    let port = settings.port.unwrap_or(USUAL_PORT);
+    let address = listener.local_addr().map_err(|source| Error::Listen { port, source })?;
+
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let certificates = Certificates::make(identity::USER, identity::GROUP)?;
+    let token = identity::token(&provider)?;
+    let tls = serve::tls(&certificates, provider)?;
+
+    let Settings { seed, nodes, now, speed, .. } = *settings;
+    let root_ca = Some(certificates.authority.clone());
+    let options = controllers::Options { root_ca, ..controllers::Options::default() };
+    let builder = Sim::builder().seed(seed).nodes(nodes).start_time(now).speed(speed);
+    let mut sim = builder.controllers(options).build();
+    let server = sim.server().clone();
+    server.register_webhook_service(conversion::NAMESPACE, conversion::SERVICE, conversion::service());
+    install_kinds(&server.local()).await?;
+
+    let text = kubeconfig::text(address, &certificates, &token);
+    kubeconfig::write(&settings.kubeconfig, &text)
+        .map_err(|source| Error::Kubeconfig { path: settings.kubeconfig.clone(), source })?;
+
+    let (sender, stop) = Stop::new();
+    let known = Known::new(certificates.client, token);
+    let mut listening = JoinSet::new();
+    listening.spawn(serve::serve(listener, tls, known, server, stop));
+    sim.run();
+    Ok(Cluster { address, sim, listening, stop: sender })
+}
+
+async fn listen(wanted: Option<u16>) -> Result<TcpListener, Error> {
+    let at = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+    let port = wanted.unwrap_or(USUAL_PORT);
+    match at(port).await {
+        Ok(listener) => Ok(listener),
+        Err(error) if error.kind() != io::ErrorKind::AddrInUse => Err(Error::Listen { port, source: error }),
+        Err(_) if wanted.is_some() => Err(Error::PortTaken { port }),
+        Err(_) => at(0).await.map_err(|source| Error::Listen { port: 0, source }),
+    }
+}
+
+/// Our kinds, and the namespace of the Service that converts between their versions.
+async fn install_kinds(local: &Local) -> Result<(), Error> {
+    let refused = |what: &str| {
+        let what = what.to_owned();
+        move |status| Error::Install { what, status: Box::new(status) }
+    };
+    let namespaces = local.resource("", "namespaces").map_err(refused("namespaces"))?;
+    let namespace = json!({ "metadata": { "name": conversion::NAMESPACE } });
+    local.create(&namespaces, "", namespace).await.map_err(refused(conversion::NAMESPACE))?;
+    let definitions = local
+        .resource("apiextensions.k8s.io", "customresourcedefinitions")
+        .map_err(refused("customresourcedefinitions"))?;
+    for crd in CRDS {
+        local.create(&definitions, "", crd.object()).await.map_err(refused(&crd.name()))?;
+    }
+    Ok(())
+}
+
+impl Cluster {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The API, without the network.
+    pub fn server(&self) -> &ApiServer {
+        self.sim.server()
+    }
+
+    /// Waits until the listener ends, which it should not before [`Self::stop`].
+    pub async fn ended(&mut self) -> Result<(), Error> {
+        match self.listening.join_next().await {
+            Some(Err(error)) => Err(Error::Ended(error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends watches and connections, then all that lives in the cluster.
+    pub async fn stop(mut self) -> Result<(), Error> {
+        self.stop.send_replace(true);
+        let mut outcome = Ok(());
+        while let Some(ended) = self.listening.join_next().await {
+            outcome = outcome.and(ended.map_err(Error::Ended));
+        }
+        outcome
+    }
+}

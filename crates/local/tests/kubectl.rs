@@ -1,0 +1,205 @@
+//! Sessions with the machine's kubectl: what is typed, and what a person sees.
+//!
+//! A session is a file of `sessions/`: lines that begin with `$ ` are typed into a shell, the lines below are
+//! the answer (standard output and error together), and lines that begin with `## ` are remarks. What differs from run
+//! to run (ages, times, uids, addresses, random ends of names) stands there as a placeholder such as `<age>`. An
+//! exit code other than zero stands as `[exit 1]` below the answer.
+//!
+//! `UPDATE_SESSIONS=1 cargo test -p kruise-local --test kubectl` writes what was seen into the files; read the
+//! difference before you keep it, since the files hold what a real server answers.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+use kruise_local::cluster::{self, Settings};
+use regex::{Captures, Regex};
+
+/// One command of a session with the remarks before it.
+struct Step {
+    remarks: Vec<String>,
+    command: String,
+    expected: String,
+}
+
+fn parse(text: &str) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    let mut remarks = Vec::new();
+    for line in text.lines() {
+        if let Some(command) = line.strip_prefix("$ ") {
+            let (remarks, command) = (std::mem::take(&mut remarks), command.to_owned());
+            steps.push(Step { remarks, command, expected: String::new() });
+        } else if line.starts_with("##") {
+            remarks.push(line.to_owned());
+        } else if let Some(step) = steps.last_mut() {
+            step.expected.push_str(line);
+            step.expected.push('\n');
+        }
+    }
+    for step in &mut steps {
+        step.expected = step.expected.trim_end().to_owned();
+    }
+    steps
+}
+
+fn render(steps: &[Step]) -> String {
+    let mut text = String::new();
+    for (i, step) in steps.iter().enumerate() {
+        if i > 0 {
+            text.push('\n');
+        }
+        for remark in &step.remarks {
+            writeln!(text, "{remark}").unwrap();
+        }
+        writeln!(text, "$ {}", step.command).unwrap();
+        if !step.expected.is_empty() {
+            writeln!(text, "{}", step.expected).unwrap();
+        }
+    }
+    text
+}
+
+/// Replaces what differs from run to run. Columns keep their places where the placeholder fits.
+struct Placeholders(Vec<(Regex, &'static str)>);
+
+impl Placeholders {
+    fn new() -> Self {
+        let rules = [
+            // The random end of a name of a pod.
+            (r"(-[0-9a-z]{8,10})-[bcdfghjklmnpqrstvwxz2456789]{5}\b", "${1}-<5ch>"),
+            (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "<uid>"),
+            (r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "<time>"),
+            (r"\b[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}", "<time>"),
+            (r#"(resourceVersion"?: )"\d+""#, r#"${1}"<version>""#),
+            (r"\b127\.0\.0\.1:\d+", "127.0.0.1:<port>"),
+            (r"\b10\.\d+\.\d+\.\d+(/\d+)?\b", "<ip>"),
+            (r"(containerd://|sha256:)[0-9a-f]{64}", "${1}<id>"),
+            (r"(^|[ (])((\d+[dhm])?\d+s|\d+m)($|[ )])", "${1}<age>${4}"),
+        ];
+        Self(rules.map(|(pattern, name)| (Regex::new(&format!("(?m){pattern}")).unwrap(), name)).into())
+    }
+
+    fn fill(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (pattern, name) in &self.0 {
+            let spaced =
+                Regex::new(&format!("(?m)(?:{})( *)", pattern.as_str().trim_start_matches("(?m)"))).unwrap();
+            text = spaced
+                .replace_all(&text, |found: &Captures<'_>| {
+                    let mut placeholder = String::new();
+                    found.expand(name, &mut placeholder);
+                    let spaces = found.get(found.len() - 1).map_or(0, |spaces| spaces.len());
+                    // In a column, the placeholder takes the room of what it stands for.
+                    let width = if spaces > 1 { found[0].len() } else { placeholder.len() + spaces };
+                    format!("{placeholder:width$}")
+                })
+                .into_owned();
+        }
+        text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n").trim_end().to_owned()
+    }
+}
+
+fn has_kubectl() -> bool {
+    Command::new("kubectl").args(["version", "--client"]).output().is_ok_and(|output| output.status.success())
+}
+
+fn run(session: &str) {
+    if !has_kubectl() {
+        eprintln!("left out: the session {session}, since there is no kubectl on PATH");
+        return;
+    }
+    let sessions = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sessions");
+    let file = sessions.join(format!("{session}.txt"));
+    let steps = parse(&fs::read_to_string(&file).unwrap());
+    let home = tempfile::tempdir().unwrap();
+    for entry in fs::read_dir(sessions.join("files")).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, home.path().join(path.file_name().unwrap())).unwrap();
+    }
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    std::os::unix::fs::symlink(examples.canonicalize().unwrap(), home.path().join("examples")).unwrap();
+
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let kubeconfig = home.path().join("kubeconfig");
+    let cluster = runtime.block_on(cluster::start(&settings(kubeconfig.clone()))).unwrap();
+    let placeholders = Placeholders::new();
+    let mut seen = Vec::new();
+    for step in steps.iter() {
+        let output = Command::new("sh")
+            .current_dir(home.path())
+            .args(["-c", &format!("exec 2>&1; {}", step.command)])
+            .env("HOME", home.path())
+            .env("KUBECONFIG", &kubeconfig)
+            .env("TZ", "UTC")
+            .output()
+            .unwrap();
+        let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text = text.replace(&home.path().display().to_string(), "<home>");
+        let mut text = placeholders.fill(&text);
+        match output.status.code() {
+            Some(0) => {}
+            Some(code) => write!(text, "\n[exit {code}]").unwrap(),
+            None => text.push_str("\n[killed]"),
+        }
+        seen.push(text.trim().to_owned());
+    }
+    runtime.block_on(cluster.stop()).unwrap();
+
+    if env::var_os("UPDATE_SESSIONS").is_some() {
+        let steps: Vec<Step> =
+            steps.into_iter().zip(seen).map(|(step, expected)| Step { expected, ..step }).collect();
+        fs::write(&file, render(&steps)).unwrap();
+        return;
+    }
+    let mut faults = String::new();
+    for (step, seen) in steps.iter().zip(&seen) {
+        if step.expected.trim() != seen {
+            let Step { command, expected, .. } = step;
+            write!(faults, "$ {command}\n--- expected\n{expected}\n--- seen\n{seen}\n\n").unwrap();
+        }
+    }
+    assert!(faults.is_empty(), "the session {session} went otherwise:\n\n{faults}");
+}
+
+#[allow(clippy::disallowed_methods, reason = "kubectl compares times with the clock of the machine")]
+fn settings(kubeconfig: PathBuf) -> Settings {
+    Settings { port: Some(0), kubeconfig, nodes: 3, speed: 1.0, seed: 1, now: jiff::Timestamp::now() }
+}
+
+#[test]
+fn plain_objects_are_made_read_changed_and_deleted() {
+    run("objects");
+}
+
+#[test]
+fn the_server_says_what_it_serves() {
+    run("discovery");
+}
+
+#[test]
+fn our_kinds_are_served_in_all_their_versions() {
+    run("kinds");
+}
+
+#[test]
+fn mistakes_are_answered_with_what_is_wrong() {
+    run("mistakes");
+}
+
+#[test]
+fn a_deployment_comes_up_rolls_and_goes() {
+    run("deployments");
+}
+
+#[test]
+fn pods_run_and_tell_about_themselves() {
+    run("pods");
+}
+
+#[test]
+fn nodes_are_ready_and_can_be_closed() {
+    run("nodes");
+}

@@ -1,0 +1,178 @@
+//! The listener as a client sees it: who is let in, in which protocol, and how it ends.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt as _, Empty};
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use kruise_local::certificates::Certificates;
+use kruise_local::cluster::{self, Cluster, Error, Settings};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+fn settings(kubeconfig: PathBuf) -> Settings {
+    let now = "2026-01-01T00:00:00Z".parse().unwrap();
+    Settings { port: Some(0), kubeconfig, nodes: 1, speed: 1.0, seed: 1, now }
+}
+
+async fn start(folder: &Path) -> (Cluster, Value) {
+    let path = folder.join("kubeconfig");
+    let cluster = cluster::start(&settings(path.clone())).await.unwrap();
+    let text = std::fs::read_to_string(path).unwrap();
+    (cluster, serde_saphyr::from_str(&text).unwrap())
+}
+
+/// The bytes behind base64, which a PEM's body is too.
+fn decoded(data: &Value) -> Vec<u8> {
+    let data = data.as_str().unwrap();
+    let pem = format!("-----BEGIN CERTIFICATE-----\n{data}\n-----END CERTIFICATE-----\n");
+    CertificateDer::from_pem_slice(pem.as_bytes()).unwrap().to_vec()
+}
+
+/// What a client shows.
+enum Shows {
+    Nothing,
+    ItsCertificate,
+    AnotherCertificate,
+}
+
+async fn connect(
+    address: SocketAddr,
+    kubeconfig: &Value,
+    shows: Shows,
+    protocol: &str,
+) -> TlsStream<TcpStream> {
+    let mut roots = RootCertStore::empty();
+    let authority = decoded(&kubeconfig["clusters"][0]["cluster"]["certificate-authority-data"]);
+    roots.add(CertificateDer::from_pem_slice(&authority).unwrap()).unwrap();
+    let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots);
+    let with = |certificate: &[u8], key: &[u8]| {
+        let certificate = CertificateDer::from_pem_slice(certificate).unwrap();
+        builder
+            .clone()
+            .with_client_auth_cert(vec![certificate], PrivateKeyDer::from_pem_slice(key).unwrap())
+            .unwrap()
+    };
+    let user = &kubeconfig["users"][0]["user"];
+    let mut config = match shows {
+        Shows::Nothing => builder.clone().with_no_client_auth(),
+        Shows::ItsCertificate => {
+            with(&decoded(&user["client-certificate-data"]), &decoded(&user["client-key-data"]))
+        }
+        Shows::AnotherCertificate => {
+            let other = Certificates::make("kubernetes-admin", "system:masters").unwrap();
+            with(other.client_pem.as_bytes(), other.client_key.as_bytes())
+        }
+    };
+    config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+    let stream = TcpStream::connect(address).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
+    assert_eq!(stream.get_ref().1.alpn_protocol(), Some(protocol.as_bytes()));
+    stream
+}
+
+fn get(path: &str) -> Request<Empty<Bytes>> {
+    Request::get(path).header("host", "localhost").body(Empty::new()).unwrap()
+}
+
+async fn json(body: Incoming) -> Value {
+    serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap()
+}
+
+/// Sends one request over HTTP/1.1.
+async fn ask(stream: TlsStream<TcpStream>, request: Request<Empty<Bytes>>) -> (StatusCode, Value) {
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(connection);
+    let response = sender.send_request(request).await.unwrap();
+    (response.status(), json(response.into_body()).await)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_get_a_status_that_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let (cluster, kubeconfig) = start(folder.path()).await;
+    let address = cluster.address();
+    for shows in [Shows::Nothing, Shows::AnotherCertificate] {
+        let stream = connect(address, &kubeconfig, shows, "http/1.1").await;
+        let (code, status) = ask(stream, get("/api/v1/nodes")).await;
+        assert_eq!(code, 401);
+        assert_eq!((&status["kind"], &status["reason"]), (&"Status".into(), &"Unauthorized".into()));
+    }
+    cluster.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_certificate_and_the_token_let_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let (cluster, kubeconfig) = start(folder.path()).await;
+    let address = cluster.address();
+    let stream = connect(address, &kubeconfig, Shows::ItsCertificate, "http/1.1").await;
+    assert_eq!(ask(stream, get("/version")).await.0, 200);
+    let stream = connect(address, &kubeconfig, Shows::Nothing, "http/1.1").await;
+    let token = kubeconfig["users"][1]["user"]["token"].as_str().unwrap();
+    let mut request = get("/version");
+    request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
+    assert_eq!(ask(stream, request).await.0, 200);
+    cluster.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_over_http2_ends_cleanly_with_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let (cluster, kubeconfig) = start(folder.path()).await;
+    let stream = connect(cluster.address(), &kubeconfig, Shows::ItsCertificate, "h2").await;
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(connection);
+    let path = "https://localhost/api/v1/namespaces?watch=true";
+    let request = Request::get(path).body(Empty::<Bytes>::new()).unwrap();
+    let mut body = sender.send_request(request).await.unwrap().into_body();
+    let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
+    assert!(first.starts_with(b"{\"type\":\"ADDED\""), "{first:?}");
+    let stopping = cluster.stop();
+    let reading = async {
+        while let Some(frame) = body.frame().await {
+            frame.unwrap();
+        }
+    };
+    let (stopped, ()) =
+        tokio::time::timeout(Duration::from_secs(10), async { tokio::join!(stopping, reading) })
+            .await
+            .unwrap();
+    stopped.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_taken_port_and_an_unwritable_place_are_told_in_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let settings = Settings { port: Some(port), ..settings(folder.path().join("kubeconfig")) };
+    let error = cluster::start(&settings).await.err().unwrap();
+    assert!(matches!(error, Error::PortTaken { .. }));
+    assert!(error.to_string().contains(&format!("port {port} of 127.0.0.1 is taken")), "{error}");
+
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    let settings = Settings { port: Some(0), kubeconfig: folder.path().join("file/kubeconfig"), ..settings };
+    let error = cluster::start(&settings).await.err().unwrap();
+    assert!(error.to_string().starts_with("cannot write the kubeconfig"), "{error}");
+}
