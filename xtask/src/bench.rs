@@ -3,6 +3,7 @@
 //! Every benchmark ends with one line of JSON whose names carry the units, so that runs can be compared.
 
 mod convert;
+mod local;
 
 use std::path::Path;
 
@@ -16,6 +17,8 @@ use crate::test::cargo;
 pub(crate) enum Bench {
     /// Conversion of a CloneSet of 20 KB between its versions.
     Convert,
+    /// Start, nodes, pods and memory of `cargo run --release`.
+    Local,
 }
 
 /// Runs one benchmark and prints its figures. Figures of an unoptimised build say nothing: such a build starts an
@@ -33,6 +36,7 @@ pub(crate) fn run(root: &Path, bench: Bench) -> Result<()> {
     }
     let figures = match bench {
         Bench::Convert => convert::run()?,
+        Bench::Local => local::run(root)?,
     };
     println!("{figures}");
     Ok(())

@@ -1,0 +1,155 @@
+//! How fast the cluster of `cargo run --release` is, and how much memory it takes, seen from outside over TLS.
+//!
+//! Bars: first answer in 150 ms, 5,000 nodes Ready in 5 s, 10,000 pods Running in 10 s.
+
+mod http;
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use std::{env, fs, thread};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use crate::test::cargo;
+use http::Connection;
+
+const STARTS: usize = 5;
+const NODES: usize = 5_000;
+const PODS: u64 = 10_000;
+/// Longer than any figure worth having.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub(super) fn run(root: &Path) -> Result<Value> {
+    cargo(root, &["build", "--quiet", "--release", "--package", "kruise-local"], None, None)?;
+    let program = env::current_exe()?.with_file_name("kruise-local");
+    let mut starts = Vec::new();
+    for _ in 0..STARTS {
+        let (_cluster, _, took) = Cluster::start(&program, 3)?;
+        starts.push(took);
+    }
+    starts.sort();
+    let first = starts.get(STARTS / 2).copied().unwrap_or_default();
+    println!("first answer after {first:?} (the middle of {STARTS} starts)");
+
+    let (cluster, mut connection, _) = Cluster::start(&program, NODES)?;
+    let nodes = cluster.since_start(|| Ok(ready_nodes(&mut connection)? == NODES))?;
+    println!("{NODES} nodes Ready after {nodes:?}");
+
+    let before = cluster.memory("VmRSS")?;
+    let clock = Clock::new();
+    connection.send("POST", "/apis/apps/v1/namespaces/default/deployments", Some(&deployment()))?;
+    let running = clock.until(|| Ok(running_pods(&mut connection)? == PODS))?;
+    println!("{PODS} pods Running after {running:?}");
+    let after = cluster.memory("VmRSS")?;
+    Ok(json!({
+        "start_to_first_answer_milliseconds": first.as_secs_f64() * 1e3,
+        "nodes_5000_ready_seconds": nodes.as_secs_f64(),
+        "pods_10000_running_seconds": running.as_secs_f64(),
+        "bytes_per_pod": after.saturating_sub(before) / PODS,
+        "rss_peak_mib": cluster.memory("VmHWM")? >> 20,
+    }))
+}
+
+/// A process that ends with this value.
+struct Cluster {
+    child: Child,
+    folder: PathBuf,
+    clock: Clock,
+}
+
+impl Cluster {
+    /// Starts one and waits for its first answer.
+    fn start(program: &Path, nodes: usize) -> Result<(Self, Connection, Duration)> {
+        let folder = env::temp_dir().join(format!("kruise-rs-bench-{}", std::process::id()));
+        fs::create_dir_all(&folder)?;
+        let kubeconfig = folder.join("kubeconfig");
+        let _ = fs::remove_file(&kubeconfig);
+        let clock = Clock::new();
+        let child = Command::new(program)
+            .args(["--port", "0", "--nodes", &nodes.to_string(), "--kubeconfig"])
+            .arg(&kubeconfig)
+            .stdout(Stdio::null())
+            .spawn()
+            .with_context(|| format!("cannot start {}", program.display()))?;
+        let mut cluster = Self { child, folder, clock };
+        while !kubeconfig.exists() {
+            ensure!(cluster.child.try_wait()?.is_none(), "kruise-local ended before it served");
+            thread::sleep(Duration::from_micros(500));
+        }
+        let mut connection = Connection::open(&kubeconfig)?;
+        connection.send("GET", "/version", None)?;
+        let took = cluster.clock.elapsed();
+        Ok((cluster, connection, took))
+    }
+
+    fn since_start(&self, check: impl FnMut() -> Result<bool>) -> Result<Duration> {
+        self.clock.until(check)
+    }
+
+    /// Bytes of memory by a name of `/proc/PID/status`.
+    fn memory(&self, name: &str) -> Result<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let kib = line.and_then(|line| line.split_whitespace().next()).context("no such figure")?;
+        Ok(kib.parse::<u64>()? << 10)
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+struct Clock(std::time::Instant);
+
+impl Clock {
+    #[allow(clippy::disallowed_methods, reason = "a benchmark reads the clock of the machine")]
+    fn new() -> Self {
+        Self(std::time::Instant::now())
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+
+    fn until(&self, mut check: impl FnMut() -> Result<bool>) -> Result<Duration> {
+        while !check()? {
+            ensure!(self.elapsed() < PATIENCE, "not done after {PATIENCE:?}");
+            thread::sleep(Duration::from_millis(100));
+        }
+        Ok(self.elapsed())
+    }
+}
+
+/// Nodes whose status reads `Ready`, in the form of `kubectl get nodes`, which is the shortest.
+fn ready_nodes(connection: &mut Connection) -> Result<usize> {
+    let table = connection.send("GET", "/api/v1/nodes?includeObject=None&resourceVersion=0", None)?;
+    let rows = table.get("rows").and_then(Value::as_array).context("nodes are no table")?;
+    Ok(rows.iter().filter(|row| row.pointer("/cells/1").and_then(Value::as_str) == Some("Ready")).count())
+}
+
+fn running_pods(connection: &mut Connection) -> Result<u64> {
+    let deployment = connection.send("GET", "/apis/apps/v1/namespaces/default/deployments/bench", None)?;
+    // A table here too: name, ready, up to date, available, age.
+    let ready = deployment.pointer("/rows/0/cells/3").and_then(Value::as_u64);
+    Ok(ready.unwrap_or(0))
+}
+
+fn deployment() -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "bench" },
+        "spec": {
+            "replicas": PODS,
+            "selector": { "matchLabels": { "app": "bench" } },
+            "template": {
+                "metadata": { "labels": { "app": "bench" } },
+                "spec": { "containers": [{ "name": "main", "image": "registry.example/bench:v1" }] },
+            },
+        },
+    })
+}
