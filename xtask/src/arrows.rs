@@ -12,7 +12,7 @@ mod tests {
         ("kruise-apiserver", &["kruise-api"]),
         ("kruise-sim", &["kruise-api", "kruise-apiserver"]),
         ("kruise-local", &["kruise-api", "kruise-apiserver", "kruise-sim"]),
-        ("kruise-testkit", &["kruise-api"]),
+        ("kruise-testkit", &["kruise-api", "kruise-sim"]),
         ("kruise-comparison", &["kruise-api", "kruise-apiserver", "kruise-testkit"]),
         ("e2e", &[]),
         ("xtask", &["kruise-api"]),

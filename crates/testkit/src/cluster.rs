@@ -9,7 +9,7 @@ use std::{
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, Client, Config,
-    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
+    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PostParams},
     client::ClientBuilder,
     config::{KubeConfigOptions, Kubeconfig},
 };
@@ -181,11 +181,13 @@ impl Cluster {
             "CustomResourceDefinition",
         ));
         let crds: Api<DynamicObject> = Api::all_with(self.client(), &resource);
-        let params = PatchParams::apply("kruise-testkit").force();
         for crd in kruise_api::catalogue::CRDS {
             let name = crd.name();
-            if let Err(error) = crds.patch(&name, &params, &Patch::Apply(crd.object())).await {
-                fail(&format!("the server refused the CRD {name}: {}", chain(&error)));
+            let what = format!("the server takes the CRD {name}");
+            let taken =
+                eventually(&what, Duration::from_secs(20), async || put(&crds, &name, crd.object()).await);
+            if let Err(message) = taken.await {
+                fail(&message);
             }
         }
         for crd in kruise_api::catalogue::CRDS {
@@ -224,6 +226,25 @@ impl Cluster {
 
     fn sandboxes(&self) -> Vec<String> {
         self.shared.sandboxes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Creates an object or makes an existing one equal to it. Other tests may do the same at the same time.
+async fn put(api: &Api<DynamicObject>, name: &str, object: Value) -> Look<()> {
+    let mut object: DynamicObject = from_json(object);
+    match api.create(&PostParams::default(), &object).await {
+        Ok(_) => return Look::Yes(()),
+        Err(kube::Error::Api(status)) if status.is_already_exists() => {}
+        Err(error) => return Look::No(chain(&error)),
+    }
+    let existing = match api.get(name).await {
+        Ok(existing) => existing,
+        Err(error) => return Look::No(chain(&error)),
+    };
+    object.metadata.resource_version = existing.metadata.resource_version;
+    match api.replace(name, &PostParams::default(), &object).await {
+        Ok(_) => Look::Yes(()),
+        Err(error) => Look::No(chain(&error)),
     }
 }
 

@@ -23,6 +23,7 @@
 //! ```
 
 pub mod cluster;
+pub mod embedded;
 pub mod events;
 pub mod pod;
 pub mod sandbox;

@@ -40,6 +40,20 @@ pub fn on_real_cluster(name: &str, scenario: impl AsyncFnOnce(Cluster) -> Outcom
     });
 }
 
+/// Runs a scenario on a cluster in this process, in virtual time.
+pub fn on_embedded_cluster(name: &str, scenario: impl AsyncFnOnce(Cluster) -> Outcome) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .expect("a tokio runtime can be built");
+    runtime.block_on(async {
+        let (sim, cluster) = crate::embedded::start(0).await;
+        run(name, cluster, scenario).await;
+        drop(sim);
+    });
+}
+
 async fn run(name: &str, cluster: Cluster, scenario: impl AsyncFnOnce(Cluster) -> Outcome) {
     let outcome = AssertUnwindSafe(scenario(cluster.clone())).catch_unwind().await;
     if outcome.is_err() {
@@ -67,6 +81,11 @@ pub(crate) fn fail(message: &str) -> ! {
 macro_rules! scenario {
     ($name:ident) => {
         mod $name {
+            #[test]
+            fn embedded() {
+                $crate::scenario::on_embedded_cluster(stringify!($name), super::$name);
+            }
+
             #[test]
             #[ignore = "needs a real cluster; `cargo xtask test` brings one up"]
             fn real() {

@@ -60,17 +60,23 @@ async fn every_kind_has_an_example_that_applies(cluster: Cluster) -> Outcome {
     cluster.install_crds().await;
     let sandbox = cluster.sandbox("examples").await;
     for crd in CRDS {
-        let mut object = example(crd);
-        assert_eq!((&object["kind"], &object["apiVersion"]), (&json!(crd.kind), &json!(api_version(crd))));
-        if crd.scope == Scope::Cluster {
-            // Tests share the cluster; the namespace makes the name their own.
-            object["metadata"]["name"] = json!(sandbox.namespace());
-        }
-        if let Err(error) = sandbox.create_any(object.clone()).await {
-            panic!("the example of {} was refused: {error}", crd.kind);
-        }
-        if crd.scope == Scope::Cluster {
-            sandbox.delete_any(object).await;
+        let objects = example(crd);
+        let own = objects
+            .iter()
+            .find(|object| object["kind"] == crd.kind && object["apiVersion"] == api_version(crd));
+        assert!(own.is_some(), "the example of {} has none in {}", crd.kind, api_version(crd));
+        for mut object in objects {
+            let cluster_wide = crd.scope == Scope::Cluster && object["kind"] == crd.kind;
+            if cluster_wide {
+                // Tests share the cluster; the namespace makes the name their own.
+                object["metadata"]["name"] = json!(sandbox.namespace());
+            }
+            if let Err(error) = sandbox.create_any(object.clone()).await {
+                panic!("the example of {} was refused: {error}", crd.kind);
+            }
+            if cluster_wide {
+                sandbox.delete_any(object).await;
+            }
         }
     }
     Ok(())
@@ -81,7 +87,8 @@ scenario!(every_kind_has_an_example_that_applies);
 async fn a_wrong_type_is_refused_with_the_field(cluster: Cluster) -> Outcome {
     cluster.install_crds().await;
     let sandbox = cluster.sandbox("refused").await;
-    let mut object = example(CRDS.iter().find(|crd| crd.kind == "CloneSet").unwrap());
+    let clonesets = CRDS.iter().find(|crd| crd.kind == "CloneSet").unwrap();
+    let mut object = example(clonesets).into_iter().find(|object| object["kind"] == "CloneSet").unwrap();
     object["spec"]["replicas"] = json!("many");
     let error = sandbox.create_any(object).await.unwrap_err();
     assert!(error.contains("spec.replicas"), "{error}");
@@ -94,9 +101,10 @@ fn api_version(crd: &Crd) -> String {
     format!("{}/{}", crd.group, crd.storage().expect("every kind has a version").name)
 }
 
-fn example(crd: &Crd) -> Value {
+/// All objects of the example of a kind; some kinds need another object beside them.
+fn example(crd: &Crd) -> Vec<Value> {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
     let path = format!("{root}/{}.yaml", crd.kind.to_lowercase());
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}"))
+    serde_saphyr::from_multiple(&text).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
