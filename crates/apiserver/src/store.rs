@@ -8,6 +8,7 @@
 
 mod cursor;
 mod record;
+mod signal;
 mod table;
 
 use std::collections::BTreeMap;

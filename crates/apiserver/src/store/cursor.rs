@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::watch;
-
+use super::signal::Signal;
 use super::{Event, Store, TooOld};
 
 /// Most events handed out at once, so that a slow reader does not hold many records.
@@ -15,12 +14,14 @@ pub struct Cursor {
     store: Arc<Store>,
     table: Arc<str>,
     informed: u64,
-    signal: watch::Receiver<u64>,
+    seen: u64,
+    signal: Arc<Signal>,
 }
 
 impl Cursor {
-    pub(super) fn new(store: Arc<Store>, table: Arc<str>, from: u64, signal: watch::Receiver<u64>) -> Self {
-        Self { store, table, informed: from, signal }
+    pub(super) fn new(store: Arc<Store>, table: Arc<str>, from: u64, signal: Arc<Signal>) -> Self {
+        let seen = signal.version();
+        Self { store, table, informed: from, seen, signal }
     }
 
     /// The version up to which everything was handed out.
@@ -30,7 +31,7 @@ impl Cursor {
 
     /// What happened since the last call; empty when nothing did.
     pub fn take(&mut self) -> Result<Vec<Arc<Event>>, TooOld> {
-        self.signal.mark_unchanged();
+        self.seen = self.signal.version();
         let (informed, events) = self.store.events_after(&self.table, self.informed, BATCH)?;
         self.informed = informed;
         Ok(events)
@@ -38,10 +39,7 @@ impl Cursor {
 
     /// Waits until there may be something to take.
     pub async fn wait(&mut self) {
-        if self.signal.changed().await.is_err() {
-            // The table is gone for good: nothing will ever come.
-            std::future::pending::<()>().await;
-        }
+        self.seen = self.signal.changed_from(self.seen).await;
     }
 
     /// Waits for the next events.

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-use tokio::sync::watch;
-
+use super::signal::Signal;
 use super::{Event, EventKind, Limits, Record, Scan, TooOld};
 
 type Named = BTreeMap<Box<str>, Arc<Record>>;
@@ -17,7 +16,7 @@ pub(super) struct Table {
     history: VecDeque<Arc<Event>>,
     bytes: usize,
     compacted: u64,
-    signal: watch::Sender<u64>,
+    signal: Arc<Signal>,
 }
 
 impl Table {
@@ -28,12 +27,12 @@ impl Table {
             bytes: 0,
             // Nothing happened to this table before it existed, so every older version can be answered.
             compacted: 0,
-            signal: watch::Sender::new(rv),
+            signal: Arc::new(Signal::new(rv)),
         }
     }
 
-    pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
-        self.signal.subscribe()
+    pub(super) fn subscribe(&self) -> Arc<Signal> {
+        self.signal.clone()
     }
 
     pub(super) fn get(&self, namespace: &str, name: &str) -> Option<&Arc<Record>> {
@@ -66,7 +65,7 @@ impl Table {
             self.bytes -= oldest.new.json.len();
             self.compacted = oldest.rv();
         }
-        self.signal.send_replace(rv);
+        self.signal.raise(rv);
     }
 
     pub(super) fn compact(&mut self, rv: u64) {
