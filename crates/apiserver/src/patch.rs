@@ -59,7 +59,11 @@ impl Patch {
     pub fn parse(content_type: &str, body: &[u8], accepts: Accepts) -> Result<Self, Status> {
         let media_type = content_type.split(';').next().unwrap_or_default().trim();
         if !accepts.content_types().contains(&media_type) {
-            return Err(Status::unsupported_media_type(accepts.content_types()));
+            return Err(match accepts {
+                // The real server's router refuses it before anybody who could list what is taken.
+                Accepts::All => Status::unroutable(415, "UnsupportedMediaType", "Unsupported Media Type"),
+                Accepts::NoStrategic => Status::unsupported_media_type(accepts.content_types()),
+            });
         }
         match media_type {
             JSON => json::Operations::parse(body).map(Self::Json),
@@ -127,7 +131,19 @@ fn object(body: &[u8]) -> Result<Map<String, Value>, String> {
     match serde_json::from_slice::<Value>(body) {
         Ok(Value::Object(fields)) => Ok(fields),
         Ok(other) => Err(unmarshal_error(&other, "map[string]interface {}")),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(go_words(&error, body)),
+    }
+}
+
+/// What Go's JSON reader says, as far as clients can tell.
+pub(crate) fn go_words(error: &serde_json::Error, body: &[u8]) -> String {
+    if error.is_eof() {
+        return "unexpected end of JSON input".to_owned();
+    }
+    let line = body.split(|byte| *byte == b'\n').nth(error.line().saturating_sub(1)).unwrap_or_default();
+    match line.get(error.column().saturating_sub(1)) {
+        Some(byte) => format!("invalid character '{}' looking for beginning of value", char::from(*byte)),
+        None => error.to_string(),
     }
 }
 

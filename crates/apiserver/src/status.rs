@@ -291,6 +291,11 @@ impl Status {
         Self::failure(415, "UnsupportedMediaType", message)
     }
 
+    /// `406` or `415` as the router of the real server says it.
+    pub fn unroutable(code: u16, reason: &'static str, words: &str) -> Self {
+        Self::failure(code, reason, format!("{code}: {words}")).with_details(Details::default())
+    }
+
     /// `422`: the object breaks rules.
     pub fn invalid(kind: GroupKind<'_>, name: &str, errors: Vec<field::Error>) -> Self {
         let quoted = field::quote(name);

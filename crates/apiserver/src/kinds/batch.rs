@@ -67,10 +67,7 @@ fn job_spec(found: &mut Vec<Error>, spec: &Value, path: &str) {
     let restart = format!("{template_path}.spec.restartPolicy");
     if policy.is_empty() || policy == "Always" {
         let detail = "valid values: \"OnFailure\", \"Never\"";
-        found.push(match policy {
-            "" => Error::required(restart, detail),
-            _ => Error::not_supported(restart, policy, &["OnFailure", "Never"]),
-        });
+        found.push(Error::required(restart, detail));
     } else if get(spec, "podFailurePolicy").is_some() && policy != "Never" {
         let detail = "only \"Never\" is supported when podFailurePolicy is specified";
         found.push(Error::invalid(restart, policy, detail));

@@ -1,9 +1,9 @@
 //! ConfigMaps and Secrets: keys that can be file names, and what is fixed once it is declared immutable.
 
-use super::object::{entries, same, text};
+use super::object::{child_or_new, entries, same, text};
 use crate::field::Error;
 use kruise_api::kubernetes::validation::names;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 const MAX_SIZE: u64 = 1 << 20;
 
@@ -20,6 +20,34 @@ fn bytes(object: &Value, member: &str, encoded: bool) -> u64 {
         if encoded { length / 4 * 3 } else { length }
     };
     entries(object, member).map(|(_, value)| size(value)).sum()
+}
+
+/// Texts that a client sent for convenience become data.
+pub(super) fn fold_texts(secret: &mut Map<String, Value>) {
+    let Some(Value::Object(texts)) = secret.remove("stringData") else { return };
+    if texts.is_empty() {
+        return;
+    }
+    if let Some(data) = child_or_new(secret, "data") {
+        let texts =
+            texts.into_iter().filter_map(|(key, text)| Some((key, encode(text.as_str()?.as_bytes()))));
+        data.extend(texts.map(|(key, text)| (key, text.into())));
+    }
+}
+
+/// Base64 with the standard alphabet and padding, as JSON carries bytes.
+fn encode(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let word = chunk.iter().fold(0_usize, |word, byte| (word << 8) | usize::from(*byte))
+            << (8 * (3 - chunk.len()));
+        for place in 0..4 {
+            let letter = ALPHABET.get((word >> (18 - 6 * place)) & 63).copied().unwrap_or(b'=');
+            out.push(if place <= chunk.len() { char::from(letter) } else { '=' });
+        }
+    }
+    out
 }
 
 pub(super) fn validate_config_map(object: &Value) -> Vec<Error> {

@@ -65,6 +65,13 @@ fn job_selector(job: &mut Value) {
     {
         selector.insert("batch.kubernetes.io/controller-uid".to_owned(), uid.into());
     }
+    // A job without labels takes those of its template.
+    let labels = job.pointer("/spec/template/metadata/labels").cloned();
+    if let Some(metadata) = job.get_mut("metadata").and_then(Value::as_object_mut)
+        && let Some(labels) = labels
+    {
+        set_absent(metadata, "labels", labels);
+    }
 }
 
 /// What the built-in admission of a default cluster writes into a new pod: the service account, the priority, and

@@ -16,7 +16,7 @@ pub fn defaults(group: &str, version: &str, kind: &str, object: &mut Value) {
             with(object, "template", |template| shared::pod_template_spec(template, options));
         }
         ("", "Service") => service(object),
-        ("", "Secret") => with_map(object, |secret| set_text(secret, "type", "Opaque")),
+        ("", "Secret") => with_map(object, secret),
         ("", "Namespace") => namespace(object),
         ("", "Node") => node(object),
         ("", "PersistentVolumeClaim") => {
@@ -154,6 +154,11 @@ fn service(service: &mut Value) {
 }
 
 /// The label with the namespace's name, the phase, and the finalizer that keeps it until it is empty.
+fn secret(secret: &mut Map<String, Value>) {
+    super::config::fold_texts(secret);
+    set_text(secret, "type", "Opaque");
+}
+
 fn namespace(namespace: &mut Value) {
     let name = namespace.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
     with_map(namespace, |namespace| {

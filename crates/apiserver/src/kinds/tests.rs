@@ -123,6 +123,8 @@ fn autoscalers_watch_the_processor_by_default() {
 
 #[test]
 fn the_selector_must_match_the_template() {
+    const UNMATCHED: &str = "spec.template.metadata.labels: Invalid value: {\"app\":\"web\"}: `selector` does not match \
+                             template `labels`";
     for kind in ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"] {
         check(kind, |_| {}, &[]);
         check(
@@ -138,7 +140,10 @@ fn the_selector_must_match_the_template() {
             |spec| {
                 spec.as_object_mut().expect("a spec").remove("selector");
             },
-            &["spec.selector: Required value"],
+            match kind {
+                "DaemonSet" => &[UNMATCHED],
+                _ => &["spec.selector: Required value", UNMATCHED],
+            },
         );
     }
     check(
@@ -243,9 +248,7 @@ fn pods_of_jobs_end() {
     let always = job(|spec| spec["template"]["spec"]["restartPolicy"] = "Always".into());
     assert_eq!(
         lines(&validate_create("batch", "Job", &always)),
-        [
-            "spec.template.spec.restartPolicy: Unsupported value: \"Always\": supported values: \"OnFailure\", \"Never\""
-        ]
+        ["spec.template.spec.restartPolicy: Required value: valid values: \"OnFailure\", \"Never\""]
     );
 }
 

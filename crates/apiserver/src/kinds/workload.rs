@@ -13,10 +13,17 @@ fn spec_of(object: &Value) -> &Value {
     object.get("spec").unwrap_or(NULL)
 }
 
+const UNMATCHED: &str = "`selector` does not match template `labels`";
+
 /// A selector that is there, well formed, not empty, and matches the labels of the template.
 fn validate_selector(found: &mut Vec<Error>, spec: &Value, kind: &str) {
     let Some(given) = get(spec, "selector") else {
-        found.push(Error::required("spec.selector", ""));
+        if kind != "daemonset" {
+            found.push(Error::required("spec.selector", ""));
+        }
+        // No selector matches no labels, and the real server says that too.
+        let labels = spec.pointer("/template/metadata/labels").cloned().unwrap_or_default();
+        found.push(Error::invalid("spec.template.metadata.labels", labels, UNMATCHED));
         return;
     };
     let before = found.len();
@@ -37,8 +44,7 @@ fn template_labels(found: &mut Vec<Error>, selector: &selector::Labels, spec: &V
     let labels = spec.pointer("/template/metadata/labels").and_then(Value::as_object);
     if !selector.matches_json(labels) {
         let labels = labels.cloned().map_or(Value::Null, Value::Object);
-        let detail = "`selector` does not match template `labels`";
-        found.push(Error::invalid("spec.template.metadata.labels", labels, detail));
+        found.push(Error::invalid("spec.template.metadata.labels", labels, UNMATCHED));
     }
 }
 

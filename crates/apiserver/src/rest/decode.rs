@@ -3,8 +3,10 @@
 use serde_json::Value;
 
 use super::Target;
+use crate::field;
+use crate::patch::{go_words, undecodable};
 use crate::registry::{Resource, split_api_version};
-use crate::status::Status;
+use crate::status::{GroupKind, Status};
 
 /// The content types that bodies may have.
 const BODY_TYPES: [&str; 2] = ["application/json", "application/yaml"];
@@ -54,18 +56,6 @@ fn summary(body: &[u8]) -> String {
     }
 }
 
-/// What Go's JSON reader says, as far as clients can tell.
-fn go_words(error: &serde_json::Error, body: &[u8]) -> String {
-    if error.is_eof() {
-        return "unexpected end of JSON input".to_owned();
-    }
-    let line = body.split(|byte| *byte == b'\n').nth(error.line().saturating_sub(1)).unwrap_or_default();
-    match line.get(error.column().saturating_sub(1)) {
-        Some(byte) => format!("invalid character '{}' looking for beginning of value", char::from(*byte)),
-        None => error.to_string(),
-    }
-}
-
 /// Checks that the object is of the expected kind and version, and fills both in when they are left out.
 pub(crate) fn decode(object: &mut Value, resource: &Resource) -> Result<(), Status> {
     expect_kind(object, &resource.api_version(), &resource.kind, resource.custom)
@@ -91,9 +81,24 @@ pub(super) fn expect_kind(
     if custom && (given_version.is_empty() || given_kind.is_empty()) {
         let missing = if given_kind.is_empty() { "kind" } else { "apiVersion" };
         return Err(Status::bad_request(format!(
-            "Object '{}' is missing in '{}'",
+            "{kind} in version \"{}\" cannot be handled as a {kind}: Object '{}' is missing in '{}'",
+            split_api_version(api_version).1,
             capital(missing),
             Value::Object(map.clone())
+        )));
+    }
+    if custom && given_kind != kind && given_version == api_version {
+        let name = map.get("metadata").and_then(|meta| meta.get("name")).and_then(Value::as_str);
+        let error = field::Error::invalid("kind", given_kind.as_str(), format!("must be {kind}"));
+        let found = GroupKind::new(split_api_version(api_version).0, &given_kind);
+        return Err(Status::invalid(found, name.unwrap_or_default(), vec![error]));
+    }
+    if !custom && !is_registered(&given_version, &given_kind, api_version, kind) {
+        let version = if given_version.is_empty() { api_version } else { &given_version };
+        return Err(Status::bad_request(format!(
+            "{given_kind} in version \"{}\" cannot be handled as a {kind}: no kind \"{given_kind}\" is registered for \
+             version \"{version}\" in scheme \"pkg/api/legacyscheme/scheme.go:30\"",
+            split_api_version(version).1
         )));
     }
     if !given_kind.is_empty() && given_kind != kind {
@@ -117,6 +122,17 @@ pub(super) fn expect_kind(
     map.insert("apiVersion".to_owned(), Value::String(api_version.to_owned()));
     map.insert("kind".to_owned(), Value::String(kind.to_owned()));
     Ok(())
+}
+
+/// Whether a real server would know what the body says it is. What is left out is what the path says.
+fn is_registered(given_version: &str, given_kind: &str, api_version: &str, kind: &str) -> bool {
+    let given_version = if given_version.is_empty() { api_version } else { given_version };
+    let given_kind = if given_kind.is_empty() { kind } else { given_kind };
+    if (given_version, given_kind) == (api_version, kind) {
+        return true;
+    }
+    let mut known = crate::registry::builtin::resources();
+    known.any(|resource| resource.kind == given_kind && resource.api_version() == given_version)
 }
 
 fn capital(word: &str) -> &str {
@@ -175,13 +191,22 @@ pub(super) fn metadata(object: &mut Value) -> Option<&mut serde_json::Map<String
 
 /// Brings an object into the stored form and fills in its defaults. Returns the paths of unknown fields.
 pub(super) fn settle_shape(resource: &Resource, object: &mut Value) -> Result<Vec<String>, Status> {
-    let unknown = resource.rules.canonical(resource, object).map_err(|why| {
+    shaped(resource, object).map_err(|why| {
         Status::bad_request(format!(
             "{kind} in version \"{}\" cannot be handled as a {kind}: {why}",
             resource.version,
             kind = resource.kind
         ))
-    })?;
+    })
+}
+
+/// The same for what a patch made: then the patch is to blame.
+pub(super) fn settle_patched(resource: &Resource, object: &mut Value) -> Result<Vec<String>, Status> {
+    shaped(resource, object).map_err(|why| undecodable(object, &why))
+}
+
+fn shaped(resource: &Resource, object: &mut Value) -> Result<Vec<String>, String> {
+    let unknown = resource.rules.canonical(resource, object)?;
     resource.rules.default(resource, object);
     Ok(unknown)
 }

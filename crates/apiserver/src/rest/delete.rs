@@ -55,7 +55,7 @@ impl ApiServer {
         plugins::namespace_lifecycle(self, target, Operation::Delete, &target.name)?;
         for _ in 0..TRIES {
             let record = self.get(target)?;
-            check_preconditions(&record, options)?;
+            check_preconditions(&target.resource, &record, options)?;
             let old = self.read(&target.resource, &record).await?;
             self.admit_delete(target, options, write, &old).await?;
             match self.delete_once(target, options, &record, old).await? {
@@ -328,9 +328,9 @@ fn set_finalizers(object: &mut Value, names: &[String]) -> bool {
     before != meta.get("finalizers").cloned()
 }
 
-fn check_preconditions(record: &Record, options: &DeleteOptions) -> Result<(), Status> {
-    // The real server names no resource here.
-    let nothing = GroupResource::new("", "");
+fn check_preconditions(resource: &Resource, record: &Record, options: &DeleteOptions) -> Result<(), Status> {
+    // The real server names the kind where a resource should be.
+    let kind = GroupResource::new(&resource.group, &resource.kind);
     if let Some(uid) = &options.preconditions.uid
         && uid.as_str() != record.uid.as_ref()
     {
@@ -339,7 +339,7 @@ fn check_preconditions(record: &Record, options: &DeleteOptions) -> Result<(), S
              deleted and then recreated",
             record.uid
         );
-        return Err(Status::conflict(nothing, &record.name, why));
+        return Err(Status::conflict(kind, &record.name, why));
     }
     if let Some(version) = &options.preconditions.resource_version
         && *version != record.rv.to_string()
@@ -349,7 +349,7 @@ fn check_preconditions(record: &Record, options: &DeleteOptions) -> Result<(), S
              The object might have been modified",
             record.rv
         );
-        return Err(Status::conflict(nothing, &record.name, why));
+        return Err(Status::conflict(kind, &record.name, why));
     }
     Ok(())
 }

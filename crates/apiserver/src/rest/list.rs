@@ -277,7 +277,9 @@ impl Continuation {
     }
 
     fn decode(token: &str) -> Result<Self, Status> {
-        let bad = |why: &str| Status::bad_request(format!("continue key is not valid: {why}"));
+        let bad = |why: &str| {
+            Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
+        };
         let bytes = unbase64(token).ok_or_else(|| bad("illegal base64 data at input byte 0"))?;
         let value: serde_json::Value = serde_json::from_slice(&bytes)
             .map_err(|_| bad("invalid character looking for beginning of value"))?;

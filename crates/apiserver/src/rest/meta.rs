@@ -134,42 +134,44 @@ fn annotations(value: Option<&Value>, errors: &mut Vec<Error>) {
 
 fn owners(value: Option<&Value>, errors: &mut Vec<Error>) {
     let mut controller: Option<String> = None;
-    for (i, owner) in value.and_then(Value::as_array).into_iter().flatten().enumerate() {
+    for owner in value.and_then(Value::as_array).into_iter().flatten() {
         let text = |key: &str| owner.get(key).and_then(Value::as_str).unwrap_or_default();
-        let at = |key: &str| format!("metadata.ownerReferences[{i}].{key}");
-        if !text("apiVersion").contains('/') && text("apiVersion").is_empty() {
-            errors.push(Error::invalid(at("apiVersion"), text("apiVersion"), "version must not be empty"));
-        }
-        for key in ["kind", "name", "uid"] {
+        // The real server does not say which owner it is.
+        for (key, name) in [("apiVersion", "version"), ("kind", "kind"), ("name", "name"), ("uid", "uid")] {
             if text(key).is_empty() {
-                errors.push(Error::invalid(at(key), "", format!("{key} must not be empty")));
+                let path = format!("metadata.ownerReferences.{key}");
+                errors.push(Error::invalid(path, "", format!("{name} must not be empty")));
             }
+        }
+        if (text("apiVersion"), text("kind")) == ("v1", "Event") {
+            let detail = "/v1, Kind=Event is disallowed from being an owner";
+            errors.push(Error::invalid("metadata.ownerReferences", owner.clone(), detail));
         }
         if owner.get("controller").and_then(Value::as_bool) == Some(true) {
-            if let Some(first) = &controller {
-                let detail = format!(
-                    "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {}",
-                    text("kind").to_owned() + "/" + text("name")
-                );
-                errors.push(Error::invalid(
-                    "metadata.ownerReferences",
-                    value.cloned().unwrap_or_default(),
-                    detail,
-                ));
-            } else {
-                controller = Some(format!("{}/{}", text("kind"), text("name")));
-            }
+            let this = format!("{}/{}", text("kind"), text("name"));
+            let Some(first) = &controller else {
+                controller = Some(this);
+                continue;
+            };
+            let detail = format!(
+                "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
+            );
+            let all = value.cloned().unwrap_or_default();
+            errors.push(Error::invalid("metadata.ownerReferences", all, detail));
         }
     }
 }
 
 fn finalizers(value: Option<&Value>, errors: &mut Vec<Error>) {
-    for (i, name) in value.and_then(Value::as_array).into_iter().flatten().enumerate() {
-        let name = name.as_str().unwrap_or_default();
-        let why = syntax::qualified_name(name);
-        let bad = !why.is_empty();
-        errors.extend(why.into_iter().map(|why| Error::invalid("metadata.finalizers", name, why)));
-        if !bad && !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
+    let names = || {
+        value.and_then(Value::as_array).into_iter().flatten().map(|name| name.as_str().unwrap_or_default())
+    };
+    for name in names() {
+        let why = syntax::qualified_name(name).into_iter();
+        errors.extend(why.map(|why| Error::invalid("metadata.finalizers", name, why)));
+    }
+    for (i, name) in names().enumerate() {
+        if !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
             let detail = "name is neither a standard finalizer name nor is it fully qualified";
             errors.push(Error::invalid(format!("metadata.finalizers[{i}]"), name, detail));
         }

@@ -60,6 +60,11 @@ impl Query {
                 FieldValidation::Warn
             }
         };
+        errors.extend(manager_errors(self.text("fieldManager")));
+        if kind == "PatchOptions" && self.has("force") {
+            let detail = "may not be specified for non-apply patch";
+            errors.push(field::Error::forbidden("force", detail));
+        }
         if !errors.is_empty() {
             return Err(Status::invalid(GroupKind::new("meta.k8s.io", kind), "", errors));
         }
@@ -70,6 +75,21 @@ impl Query {
             ..WriteOptions::default()
         })
     }
+}
+
+/// The name of who writes is short and can be printed.
+fn manager_errors(name: &str) -> Vec<field::Error> {
+    const MOST: u64 = 128;
+    let mut errors = Vec::new();
+    if name.len() as u64 > MOST {
+        errors.push(field::Error::too_long("fieldManager", MOST));
+    }
+    let bad = name.char_indices().filter(|(_, letter)| letter.is_control());
+    errors.extend(bad.map(|(at, letter)| {
+        let detail = format!("invalid character U+{:04X} (at position {at})", u32::from(letter));
+        field::Error::invalid("fieldManager", name, detail)
+    }));
+    errors
 }
 
 /// Only `All` may be asked for.

@@ -20,7 +20,8 @@ pub(super) fn prepare_create(server: &ApiServer, resource: &Resource, object: &m
     if let Some(meta) = map.get_mut("metadata").and_then(Value::as_object_mut) {
         if resource.generation {
             meta.insert("generation".to_owned(), json!(1));
-        } else {
+        } else if meta.get("generation") == Some(&json!(0)) {
+            // Where nobody counts, a given number stays; zero is none.
             meta.remove("generation");
         }
     }

@@ -15,7 +15,7 @@ use super::{Query, Target, WriteOptions};
 use crate::admission::{Attributes, Operation};
 use crate::patch::Patch;
 use crate::server::{ApiServer, LogRequest};
-use crate::status::Status;
+use crate::status::{GroupResource, Status};
 use crate::store::{Record, Refused};
 
 /// How often an internal write is tried on the newest object.
@@ -36,7 +36,14 @@ pub(crate) enum Answer {
 impl ApiServer {
     /// Reads a subresource.
     pub(crate) async fn get_sub(&self, target: &Target, query: &Query) -> Result<Answer, Status> {
-        let record = self.get(target)?;
+        let scale = target.subresource.as_deref() == Some("scale") && !target.resource.custom;
+        let record = self.get(target).map_err(|status| match scale {
+            true => {
+                let resource = format!("{}/scale", target.resource.plural);
+                Status::not_found(GroupResource::new(&target.resource.group, &resource), &target.name)
+            }
+            false => status,
+        })?;
         match target.subresource.as_deref() {
             Some("scale") => {
                 let object = self.read(&target.resource, &record).await?;
@@ -92,6 +99,7 @@ impl ApiServer {
     }
 
     async fn log(&self, record: &Record, query: &Query) -> Result<Answer, Status> {
+        check_container(&record.value(), query.text("container"))?;
         let Some(source) = self.log_source() else {
             return Err(Status::not_implemented("logs of pods without nodes that keep them"));
         };
@@ -170,6 +178,32 @@ impl ApiServer {
         }
         Err(Status::modified(target.resource.group_resource(), &target.name))
     }
+}
+
+/// A pod with several containers has no log of its own, and a container that it does not have has none either.
+fn check_container(pod: &Value, container: &str) -> Result<(), Status> {
+    let names = |list: &str| -> Vec<&str> {
+        let list = pod.pointer(&format!("/spec/{list}")).and_then(Value::as_array);
+        list.into_iter().flatten().filter_map(|one| one.get("name")?.as_str()).collect()
+    };
+    let (main, init, extra) = (names("containers"), names("initContainers"), names("ephemeralContainers"));
+    let name = pod.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    if container.is_empty() {
+        let several = main.len() > 1;
+        let mut message =
+            format!("a container name must be specified for pod {name}, choose one of: [{}]", main.join(" "));
+        if !init.is_empty() {
+            message.push_str(&format!(" or one of the init containers: [{}]", init.join(" ")));
+        }
+        if !extra.is_empty() {
+            message.push_str(&format!(" or one of the ephemeral containers: [{}]", extra.join(" ")));
+        }
+        return if several { Err(Status::bad_request(message)) } else { Ok(()) };
+    }
+    if [main, init, extra].iter().any(|names| names.contains(&container)) {
+        return Ok(());
+    }
+    Err(Status::bad_request(format!("container {container} is not valid for pod {name}")))
 }
 
 /// Sets a condition in `status.conditions`; its time changes only when its status does.

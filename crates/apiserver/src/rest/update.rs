@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::create::drop_empty;
-use super::decode::{decode, metadata, settle_namespace, settle_shape};
+use super::decode::{decode, metadata, settle_namespace, settle_patched, settle_shape};
 use super::{FieldValidation, Target, WriteOptions, Written, meta, plugins, strategy};
 use crate::admission::{Attributes, Operation};
 use crate::field;
@@ -84,7 +84,10 @@ impl ApiServer {
             };
             // A client that names a version means that version and no other.
             let pinned = check_version(resource, target, &object, &old, matches!(change, Change::Put(_)))?;
-            let unknown = settle_shape(resource, &mut object)?;
+            let unknown = match change {
+                Change::Put(_) => settle_shape(resource, &mut object)?,
+                Change::Patch(_) => settle_patched(resource, &mut object)?,
+            };
             report_unknown(options, &unknown)?;
             if let Some(spec) = spec.take() {
                 put_spec(&mut object, spec.clone());
@@ -140,7 +143,9 @@ impl ApiServer {
                 drop_empty(meta, key);
             }
         }
+        // The real server checks metadata for all kinds first, and once more with the rules of the kind.
         let mut errors = meta::validate_update(object, old);
+        errors.extend_from_within(..);
         errors.extend(resource.rules.validate_update(resource, object, old, subresource));
         if errors.is_empty() {
             Ok(())

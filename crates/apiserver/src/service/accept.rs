@@ -92,6 +92,15 @@ pub(super) fn negotiate(
         .ok_or_else(|| Status::not_acceptable(&["application/json", "application/yaml"]))
 }
 
+/// Whether the client accepts only what no real server has, for all resources and kinds.
+pub(super) fn accepts_nothing(headers: &HeaderMap) -> bool {
+    let ranges = ranges(headers);
+    let is_known = |range: &Range<'_>| {
+        range.encoding().is_some() || range.media == "application/vnd.kubernetes.protobuf"
+    };
+    !ranges.is_empty() && !ranges.iter().any(is_known)
+}
+
 /// The version of aggregated discovery that the client accepts, if it does.
 pub(super) fn aggregated(headers: &HeaderMap) -> Option<&'static str> {
     for range in ranges(headers) {

@@ -157,6 +157,9 @@ impl Call<'_> {
     }
 
     fn negotiate(&self, answered: Answered) -> Result<(Encoding, Shape), Status> {
+        if !self.target.resource.custom && accept::accepts_nothing(&self.head.headers) {
+            return Err(Status::unroutable(406, "NotAcceptable", "Not Acceptable"));
+        }
         negotiate(&self.head.headers, answered, self.include()?)
     }
 

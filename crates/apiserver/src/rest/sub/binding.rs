@@ -8,7 +8,7 @@ use super::set_condition;
 use crate::admission::Operation;
 use crate::field;
 use crate::server::ApiServer;
-use crate::status::{GroupKind, GroupResource, Status};
+use crate::status::{GroupResource, Status};
 
 const BINDING: GroupResource<'static> = GroupResource::new("", "pods/binding");
 
@@ -34,7 +34,8 @@ impl ApiServer {
             errors.push(field::Error::required("target.name", ""));
         }
         if !errors.is_empty() {
-            return Err(Status::invalid(GroupKind::new("", "Binding"), &target.name, errors));
+            // The real server lets this escape without a reason.
+            return Err(Status::failure(500, "", field::aggregate(&errors)));
         }
         let node = text("/target/name");
         let uid = text("/metadata/uid");
