@@ -262,7 +262,7 @@ mod tests {
     fn only_the_last_bookmark_counts() {
         let bookmark =
             |version: &str| json!({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": version}}});
-        let lines = Words::new("n").events(vec![bookmark("1"), json!({"type": "ADDED"}), bookmark("2")]);
+        let lines = Words::new("cmp-1").events(vec![bookmark("1"), json!({"type": "ADDED"}), bookmark("2")]);
         assert_eq!(
             lines,
             [
