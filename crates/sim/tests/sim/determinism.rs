@@ -1,15 +1,27 @@
 //! One seed, one history.
 
+use futures::TryStreamExt as _;
+use k8s_openapi::api::core::v1::Pod;
 use kruise_sim::Sim;
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{Patch, PatchParams, WatchEvent, WatchParams},
+};
 use serde_json::json;
+use tokio::task::JoinSet;
 
 use super::{create, delete, patch, seconds};
 
-/// A deployment rolls, a node stops, the deployment is scaled and deleted. The digest of everything that happened.
-async fn story(seed: u64) -> (String, u64) {
+/// A deployment rolls, a node stops, the deployment is scaled and deleted, while some controllers with clients of
+/// their own write to every pod they see. The digest of everything that happened.
+async fn story(seed: u64, controllers: usize) -> (String, u64) {
     let mut sim = Sim::builder().seed(seed).nodes(3).build();
     let mut history = sim.history();
     sim.run();
+    let mut tasks = JoinSet::new();
+    for number in 0..controllers {
+        tasks.spawn(mark_every_pod(sim.client(), format!("controller-{number}")));
+    }
     create(
         &sim,
         "apps/deployments",
@@ -42,21 +54,45 @@ async fn story(seed: u64) -> (String, u64) {
     (digest, history.len())
 }
 
-fn run(seed: u64) -> (String, u64) {
+/// A controller in a task of its own: labels each new pod, so that the order of waking shows in the history.
+async fn mark_every_pod(client: Client, label: String) {
+    let pods: Api<Pod> = Api::namespaced(client, "default");
+    let events = pods.watch(&WatchParams::default().timeout(290), "0").await.unwrap();
+    let mut events = std::pin::pin!(events);
+    while let Ok(Some(event)) = events.try_next().await {
+        if let WatchEvent::Added(pod) = event {
+            let patch = Patch::Merge(json!({"metadata": {"labels": {label.clone(): "seen"}}}));
+            // The pod may be gone already.
+            let _ = pods.patch(&pod.name_any(), &PatchParams::default(), &patch).await;
+        }
+    }
+}
+
+fn run(seed: u64, controllers: usize) -> (String, u64) {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-    runtime.block_on(story(seed))
+    runtime.block_on(story(seed, controllers))
 }
 
 #[test]
 fn the_same_seed_gives_the_same_history_and_another_seed_another_one() {
     let mut digests = std::collections::BTreeSet::new();
     for seed in 0..100 {
-        let (first, events) = run(seed);
-        let (second, _) = run(seed);
+        let (first, events) = run(seed, 0);
+        let (second, _) = run(seed, 0);
         assert_eq!(first, second, "seed {seed}");
         assert!(events > 60, "seed {seed} has only {events} events");
         digests.insert(first);
     }
     assert_eq!(digests.len(), 100);
+}
+
+#[test]
+fn controllers_in_tasks_of_their_own_wake_in_the_same_order_every_time() {
+    for seed in 0..20 {
+        let (first, events) = run(seed, 4);
+        let (second, _) = run(seed, 4);
+        assert_eq!(first, second, "seed {seed}");
+        assert!(events > 80, "seed {seed} has only {events} events");
+    }
 }
