@@ -76,8 +76,9 @@ impl Placeholders {
             (r#"(resourceVersion"?: )"\d+""#, r#"${1}"<version>""#),
             (r"\b127\.0\.0\.1:\d+", "127.0.0.1:<port>"),
             (r"\b10\.\d+\.\d+\.\d+(/\d+)?\b", "<ip>"),
+            (r"\b\d+(\.\d+)?s \(\d+(\.\d+)?s including waiting\)", "<age> (<age> including waiting)"),
             (r"(containerd://|sha256:)[0-9a-f]{64}", "${1}<id>"),
-            (r"(^|[ (])((\d+[dhm])?\d+s|\d+m)($|[ )])", "${1}<age>${4}"),
+            (r"(^|[ (])((\d{1,2}[dhm])?\d{1,2}s|\d{1,2}m)($|[ )])", "${1}<age>${4}"),
         ];
         Self(rules.map(|(pattern, name)| (Regex::new(&format!("(?m){pattern}")).unwrap(), name)).into())
     }
