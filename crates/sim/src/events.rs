@@ -8,7 +8,6 @@ use jiff::Timestamp;
 use kruise_apiserver::client::Local;
 use kruise_apiserver::clock::seconds_text;
 use kruise_apiserver::patch::Patch;
-use kruise_apiserver::random::Random;
 use kruise_apiserver::registry::Resource;
 use kruise_apiserver::rest::DeleteOptions;
 use kruise_apiserver::store::{Cursor, EventKind, Store};
@@ -21,6 +20,8 @@ use crate::time::{later, until};
 const KEPT: Duration = Duration::from_secs(3600);
 /// How many repeated events a recorder remembers.
 const REMEMBERED: usize = 4096;
+/// How often a name is looked for.
+const TRIES: usize = 16;
 
 /// The pod an event is about.
 pub(crate) struct About<'a> {
@@ -36,14 +37,15 @@ pub(crate) struct Recorder {
     local: Local,
     events: Option<Arc<Resource>>,
     component: &'static str,
-    random: Random,
+    /// The time in the last event's name.
+    last: i128,
     repeated: BTreeMap<String, (String, u64)>,
 }
 
 impl Recorder {
-    pub(crate) fn new(local: Local, component: &'static str, seed: u64, enabled: bool) -> Self {
+    pub(crate) fn new(local: Local, component: &'static str, enabled: bool) -> Self {
         let events = if enabled { local.resource("", "events").ok() } else { None };
-        Self { local, events, component, random: Random::seeded(seed), repeated: BTreeMap::new() }
+        Self { local, events, component, last: 0, repeated: BTreeMap::new() }
     }
 
     pub(crate) async fn record(
@@ -55,7 +57,8 @@ impl Recorder {
         message: &str,
     ) {
         let Some(events) = self.events.clone() else { return };
-        let at = seconds_text(self.local.server().clock().now());
+        let now = self.local.server().clock().now();
+        let at = seconds_text(now);
         let key = format!("{}/{}/{reason}/{message}", about.uid, about.field);
         if let Some((name, count)) = self.repeated.get_mut(&key) {
             *count += 1;
@@ -65,7 +68,6 @@ impl Recorder {
             }
             self.repeated.remove(&key);
         }
-        let name = format!("{}.{:016x}", about.name, self.random.next_u64());
         let mut involved = json!({
             "kind": "Pod", "apiVersion": "v1", "namespace": about.namespace, "name": about.name, "uid": about.uid,
         });
@@ -77,17 +79,30 @@ impl Recorder {
             map.insert("host".to_owned(), json!(host));
         }
         let event = json!({
-            "metadata": {"name": name, "namespace": about.namespace},
+            "metadata": {"namespace": about.namespace},
             "involvedObject": involved, "reason": reason, "message": message, "source": source,
             "firstTimestamp": at, "lastTimestamp": at, "count": 1, "type": if warning { "Warning" } else { "Normal" },
             "reportingComponent": self.component, "reportingInstance": host,
         });
-        // An event that cannot be written (its namespace goes away) is lost, as in a real cluster.
-        if self.local.create(&events, about.namespace, event).await.is_ok() {
-            if self.repeated.len() >= REMEMBERED {
-                self.repeated.clear();
+        // Names end with the time in nanoseconds, so that lists are in the order of events. Virtual time stands
+        // still, so each takes the next, and one that another component has taken already is left to it.
+        self.last = now.as_nanosecond().max(self.last + 1);
+        for _ in 0..TRIES {
+            let name = format!("{}.{:x}", about.name, self.last);
+            let mut event = event.clone();
+            event["metadata"]["name"] = json!(name);
+            match self.local.create(&events, about.namespace, event).await {
+                Ok(_) => {
+                    if self.repeated.len() >= REMEMBERED {
+                        self.repeated.clear();
+                    }
+                    self.repeated.insert(key, (name, 1));
+                    return;
+                }
+                Err(status) if status.reason == "AlreadyExists" => self.last += 1,
+                // An event that cannot be written (its namespace goes away) is lost, as in a real cluster.
+                Err(_) => return,
             }
-            self.repeated.insert(key, (name, 1));
         }
     }
 }

@@ -137,7 +137,7 @@ impl Kubelets {
         let store = local.server().store().clone();
         // Nothing before this version is missed: the first look lists everything.
         let cursor = store.watch(&resources.pods.table, store.version());
-        let recorder = Recorder::new(local.clone(), "kubelet", options.seed ^ 0x6b75, options.events);
+        let recorder = Recorder::new(local.clone(), "kubelet", options.events);
         Some(Self {
             store,
             clock: *local.server().clock(),

@@ -62,7 +62,7 @@ impl Scheduler {
         Some(Self {
             pod_events: store.watch(&pods.table, version),
             node_events: store.watch(&nodes.table, version),
-            recorder: Recorder::new(local.clone(), NAME, seed ^ 0x7363, events),
+            recorder: Recorder::new(local.clone(), NAME, events),
             cluster: Cluster::default(),
             waiting: BTreeMap::new(),
             queue: BTreeSet::new(),

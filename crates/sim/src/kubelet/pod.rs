@@ -513,7 +513,7 @@ impl Pod {
         if !present || spec.always_pull {
             // The time is told as the node would measure it, which only depends on the table of steps here.
             let took = behaviour.pull.unwrap_or(Duration::from_millis(800 + pass.random.below(1200)));
-            let took = format!("{:.3}s", took.as_secs_f64());
+            let took = format!("{}s", took.as_secs_f64());
             let size = 10_000_000 + image.bytes().map(u64::from).sum::<u64>() * 4099;
             let text = format!(
                 "Successfully pulled image \"{image}\" in {took} ({took} including waiting). Image size: {size} bytes."
