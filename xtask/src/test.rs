@@ -10,6 +10,9 @@ use clap::Args;
 
 use crate::cluster;
 
+/// The packages whose ignored tests want a real cluster.
+const ON_REAL_CLUSTERS: [&str; 4] = ["-p", "e2e", "-p", "kruise-comparison"];
+
 /// Which tests run.
 #[derive(Args, Default)]
 pub(crate) struct Options {
@@ -55,23 +58,12 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<()> {
 
 fn scenarios(root: &Path, filter: Option<&str>, kubeconfig: &Path) -> Result<()> {
     if has_nextest() {
-        let args = [
-            "nextest",
-            "run",
-            "-p",
-            "e2e",
-            "--run-ignored",
-            "only",
-            "--no-fail-fast",
-            "--no-tests=warn",
-            "-j",
-            "4",
-        ];
-        cargo(root, &args, filter, Some(kubeconfig))
+        let run = ["nextest", "run", "--run-ignored", "only", "--no-fail-fast", "--no-tests=warn", "-j", "4"];
+        cargo(root, &[&run[..], &ON_REAL_CLUSTERS].concat(), filter, Some(kubeconfig))
     } else {
         // Without a filter of its own, libtest takes the name of the tests on real clusters.
-        let filter = filter.unwrap_or("real");
-        cargo(root, &["test", "-p", "e2e", filter, "--", "--ignored"], None, Some(kubeconfig))
+        let filter = [filter.unwrap_or("real"), "--", "--ignored"];
+        cargo(root, &[&["test"], &ON_REAL_CLUSTERS[..], &filter].concat(), None, Some(kubeconfig))
     }
 }
 
