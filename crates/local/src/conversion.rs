@@ -53,10 +53,13 @@ fn reviewed(mut review: Value) -> Value {
     let mut answer = json!({ "uid": request.get("uid") });
     match converted {
         Ok(objects) => {
-            answer["convertedObjects"] = objects.into();
-            answer["result"] = json!({ "status": "Success" });
+            kruise_api::json::set(&mut answer, &["convertedObjects"], objects);
+            kruise_api::json::set(&mut answer, &["result"], json!({ "status": "Success" }));
         }
-        Err(error) => answer["result"] = json!({ "status": "Failed", "message": error.to_string() }),
+        Err(error) => {
+            let failed = json!({ "status": "Failed", "message": error.to_string() });
+            kruise_api::json::set(&mut answer, &["result"], failed);
+        }
     }
     json!({ "apiVersion": review.get("apiVersion"), "kind": review.get("kind"), "response": answer })
 }

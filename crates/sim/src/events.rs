@@ -90,7 +90,7 @@ impl Recorder {
         for _ in 0..TRIES {
             let name = format!("{}.{:x}", about.name, self.last);
             let mut event = event.clone();
-            event["metadata"]["name"] = json!(name);
+            kruise_api::json::set(&mut event, &["metadata", "name"], name.as_str());
             match self.local.create(&events, about.namespace, event).await {
                 Ok(_) => {
                     if self.repeated.len() >= REMEMBERED {
