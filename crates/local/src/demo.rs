@@ -42,7 +42,8 @@ async fn wait(server: &ApiServer, say: &impl Fn(String)) -> Result<(), Status> {
     let mut before = None;
     loop {
         let progress = Progress::of(&local.get(&deployments, "default", NAME)?.value());
-        if before != Some(progress) {
+        // What was counted before the controller saw the change says nothing about it.
+        if progress.seen && before != Some(progress) {
             say(format!("demo: {progress}"));
             before = Some(progress);
         }
