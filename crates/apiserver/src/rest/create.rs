@@ -32,7 +32,7 @@ impl ApiServer {
         }
         clear_system_fields(&mut object);
         let unknown = settle_shape(resource, &mut object)?;
-        report_unknown(options, &unknown)?;
+        report_unknown(resource, options, &unknown)?;
 
         let name = text(&object, "name");
         plugins::namespace_lifecycle(self, target, Operation::Create, &name)?;

@@ -88,7 +88,7 @@ impl ApiServer {
                 Change::Put(_) => settle_shape(resource, &mut object)?,
                 Change::Patch(_) => settle_patched(resource, &mut object)?,
             };
-            report_unknown(options, &unknown)?;
+            report_unknown(resource, options, &unknown)?;
             if let Some(spec) = spec.take() {
                 put_spec(&mut object, spec.clone());
                 put_spec(&mut old, spec);
@@ -300,7 +300,11 @@ fn unversioned(resource: &Resource, name: &str) -> Status {
 }
 
 /// Unknown fields: silence, warnings, or a refusal.
-pub(super) fn report_unknown(options: &WriteOptions, paths: &[String]) -> Result<(), Status> {
+pub(super) fn report_unknown(
+    resource: &Resource,
+    options: &WriteOptions,
+    paths: &[String],
+) -> Result<(), Status> {
     if paths.is_empty() {
         return Ok(());
     }
@@ -310,7 +314,12 @@ pub(super) fn report_unknown(options: &WriteOptions, paths: &[String]) -> Result
         FieldValidation::Ignore => {}
         FieldValidation::Warn => texts.into_iter().for_each(|text| options.warnings.add(text)),
         FieldValidation::Strict => {
-            return Err(Status::bad_request(format!("strict decoding error: {}", texts.join(", "))));
+            return Err(Status::bad_request(format!(
+                "{kind} in version \"{}\" cannot be handled as a {kind}: strict decoding error: {}",
+                resource.version,
+                texts.join(", "),
+                kind = resource.kind,
+            )));
         }
     }
     Ok(())

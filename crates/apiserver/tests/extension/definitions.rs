@@ -61,7 +61,8 @@ async fn instances_are_pruned_defaulted_and_validated() {
     assert_eq!((&made["status"], &made["metadata"]["generation"]), (&Value::Null, &json!(1)));
 
     let strict = cluster.post(&format!("{WIDGETS}?fieldValidation=Strict"), &object).await;
-    assert_eq!(strict.refused(), (400, "strict decoding error: unknown field \"spec.weight\""));
+    let why = "Widget in version \"v1\" cannot be handled as a Widget: strict decoding error: unknown field \"spec.weight\"";
+    assert_eq!(strict.refused(), (400, why));
 
     let bad = cluster.post(WIDGETS, &widget("b", &json!({"size": "XL", "replicas": -1}))).await;
     assert_eq!(
