@@ -1,7 +1,7 @@
 //! Feature gates: which features a program runs, from the flag `--feature-gates`.
 //!
 //! The [table](TABLE) says what is open unless someone says otherwise. A setting of a single gate wins over
-//! `AllAlpha` and `AllBeta`, whatever their order. After that the [rules](rules) between gates are applied, so the
+//! `AllAlpha` and `AllBeta`, whatever their order. After that the [rules] between gates are applied, so the
 //! gates a program sees always fit together. Everything that was changed behind the back of the user comes out as a
 //! [`Notice`], for the log: nothing is overridden silently.
 

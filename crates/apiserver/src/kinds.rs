@@ -1,7 +1,7 @@
 //! The rules of the built-in kinds: what a server fills in, what it refuses, and how it writes objects down.
 //!
 //! Pure functions on JSON. A kind that is not listed has no rules of its own: the rest of the server checks its metadata,
-//! and its content is taken as it is. In the order of a write: [`canonical`], [`defaults`], [`prepare_create`] for new
+//! and its content is taken as it is. In the order of a write: [`canonical`], [`defaults()`], [`prepare_create`] for new
 //! objects, admission, then [`validate_create`] or [`validate_update`].
 
 mod autoscaling;

@@ -1,6 +1,6 @@
 //! The verbs: what a request does to the store.
 //!
-//! Every verb is a method of [`ApiServer`] on typed arguments; HTTP ([`crate::service`]) and the in-process
+//! Every verb is a method of [`ApiServer`] on typed arguments; HTTP (the service) and the in-process
 //! client ([`crate::client`]) both call them, so a controller inside the process and kubectl outside meet the
 //! same rules.
 
