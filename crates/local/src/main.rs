@@ -12,6 +12,10 @@ use kruise_local::options::Options;
 use kruise_local::{demo, kubeconfig};
 use tokio::signal::unix::{SignalKind, signal};
 
+/// A cluster is millions of small objects; the system's allocator took a quarter of the time for them.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let options = Options::parse();
     log(options.verbose);
