@@ -313,7 +313,7 @@ mod tests {
         }
 
         #[test]
-        fn a_share_below_all_lets_a_pod_through(replicas in 2..10_000_u32, billionths in 0..100 * SCALE) {
+        fn a_share_below_all_lets_a_pod_through(replicas in 2..100_u32, billionths in 99 * SCALE..100 * SCALE) {
             let share = IntOrPercent::Percent(Percent { billionths });
             prop_assert!(share.kept_by_partition(replicas) < replicas);
         }
