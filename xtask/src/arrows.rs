@@ -9,17 +9,21 @@ mod tests {
     /// Each crate of ours with those of our crates that it may use. A new crate must be added here first.
     const MAY_USE: &[(&str, &[&str])] = &[
         ("kruise-api", &[]),
+        ("kruise-core", &["kruise-api"]),
+        ("kruise-runtime", &["kruise-api", "kruise-core"]),
+        ("kruise-webhook", &["kruise-core"]),
+        ("kruise-manager", &["kruise-api", "kruise-core", "kruise-runtime", "kruise-webhook"]),
         ("kruise-apiserver", &["kruise-api"]),
         ("kruise-sim", &["kruise-api", "kruise-apiserver"]),
-        ("kruise-local", &["kruise-api", "kruise-apiserver", "kruise-sim"]),
+        ("kruise-local", &["kruise-api", "kruise-apiserver", "kruise-manager", "kruise-sim"]),
         ("kruise-testkit", &["kruise-api", "kruise-sim"]),
         ("kruise-comparison", &["kruise-api", "kruise-apiserver", "kruise-testkit"]),
         ("e2e", &[]),
-        ("xtask", &["kruise-api"]),
+        ("xtask", &["kruise-api", "kruise-core"]),
     ];
 
     /// Crates that decide and never act: no runtime, no client, no sockets.
-    const PURE: &[&str] = &["kruise-api"];
+    const PURE: &[&str] = &["kruise-api", "kruise-core"];
     const IMPURE: &[&str] =
         &["tokio", "hyper", "tower", "kube-client", "kube-runtime", "reqwest", "rustls", "rand"];
 

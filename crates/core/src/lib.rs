@@ -1,0 +1,9 @@
+//! The rules of kruise-rs: what to do next, and what to refuse, as pure functions.
+//!
+//! Nothing here waits, asks a server, reads a clock or draws a random number: all of that comes in as arguments. A plan
+//! comes out as [effects](effect::Effect), which the runtime carries out.
+
+pub mod effect;
+pub mod object;
+pub mod pod;
+pub mod text;

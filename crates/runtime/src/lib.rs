@@ -1,0 +1,1 @@
+//! What every controller stands on: caches, queue, freshness, effects, lease, metrics.
