@@ -1,1 +1,2 @@
 //! The manager: controllers and webhooks.
+pub mod options;
