@@ -3,6 +3,7 @@
 //! Nothing here waits, asks a server, reads a clock or draws a random number: all of that comes in as arguments. A plan
 //! comes out as [effects](effect::Effect), which the runtime carries out.
 
+pub mod admission;
 pub mod effect;
 pub mod object;
 pub mod pod;
