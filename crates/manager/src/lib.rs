@@ -1,2 +1,4 @@
 //! The manager: controllers and webhooks.
+
+pub mod logging;
 pub mod options;
