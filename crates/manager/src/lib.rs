@@ -1,4 +1,5 @@
 //! The manager: controllers and webhooks.
 
+pub mod endpoints;
 pub mod logging;
 pub mod options;

@@ -1,0 +1,131 @@
+//! Plain HTTP for machines that watch over the manager: health, readiness, metrics.
+
+pub mod health;
+#[cfg(test)]
+mod tests;
+
+use std::{convert::Infallible, future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::{body::Incoming, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    net::TcpListener,
+    sync::Semaphore,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+
+/// Enough for every prober and scraper of a cluster, and a bound for everyone else.
+const MOST_CONNECTIONS: usize = 64;
+/// How long a client may take to send the head of a request.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long an answer may take: probers give up much earlier.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What is answered to a GET: the path and the query come in.
+pub type Handler = Arc<dyn Fn(String, String) -> BoxFuture<'static, Answer> + Send + Sync>;
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The status.
+    pub status: StatusCode,
+    /// `Content-Type`.
+    pub content_type: &'static str,
+    /// The body.
+    pub body: String,
+}
+
+impl Answer {
+    /// A text with a status.
+    pub fn text(status: StatusCode, body: impl Into<String>) -> Self {
+        Self { status, content_type: "text/plain; charset=utf-8", body: body.into() }
+    }
+
+    /// What is said about a path that nobody serves.
+    pub fn not_found() -> Self {
+        Self::text(StatusCode::NOT_FOUND, "404 page not found\n")
+    }
+}
+
+/// Binds an address as flags write it: `:8080` is that port on all addresses. `0` and nothing mean: do not listen.
+pub async fn bind(address: &str) -> io::Result<Option<TcpListener>> {
+    if address.is_empty() || address == "0" {
+        return Ok(None);
+    }
+    let Some(port) = address.strip_prefix(':') else {
+        return TcpListener::bind(address).await.map(Some);
+    };
+    let port: u16 = port.parse().map_err(|_| {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("{address:?} is no address; write it like :8080 or 127.0.0.1:8080"),
+        )
+    })?;
+    // One socket for both families where the machine has IPv6, as Go does it.
+    match TcpListener::bind(SocketAddr::from(([0_u16; 8], port))).await {
+        Ok(listener) => Ok(Some(listener)),
+        Err(_) => TcpListener::bind(SocketAddr::from(([0_u8; 4], port))).await.map(Some),
+    }
+}
+
+/// Answers until `stop`, then cuts off who is still there.
+pub async fn serve(listener: TcpListener, handler: Handler, stop: impl Future<Output = ()>) {
+    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let mut connections = JoinSet::new();
+    tokio::pin!(stop);
+    loop {
+        while connections.try_join_next().is_some() {}
+        let place = tokio::select! {
+            () = &mut stop => break,
+            place = places.clone().acquire_owned() => place,
+        };
+        let Ok(place) = place else { break };
+        let stream = tokio::select! {
+            () = &mut stop => break,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    // Mostly too many open files: it passes, and a tight loop would not help.
+                    tracing::warn!(%error, "failed to accept a connection");
+                    sleep(Duration::from_millis(100)).await;
+                    continue;
+                }
+            },
+        };
+        let handler = handler.clone();
+        connections.spawn(async move {
+            let service = service_fn(move |request| answer(handler.clone(), request));
+            let connection = hyper::server::conn::http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEAD_TIMEOUT)
+                .serve_connection(TokioIo::new(stream), service);
+            // A client that goes away is its own business.
+            let _ = connection.await;
+            drop(place);
+        });
+    }
+    connections.abort_all();
+    while connections.join_next().await.is_some() {}
+}
+
+async fn answer(handler: Handler, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    let answer = if request.method() == Method::GET || request.method() == Method::HEAD {
+        let path = request.uri().path().to_owned();
+        let query = request.uri().query().unwrap_or_default().to_owned();
+        let late = Answer::text(StatusCode::GATEWAY_TIMEOUT, "the answer took too long\n");
+        timeout(ANSWER_TIMEOUT, handler(path, query)).await.unwrap_or(late)
+    } else {
+        Answer::text(StatusCode::METHOD_NOT_ALLOWED, "only GET\n")
+    };
+    let mut response = Response::new(Full::new(Bytes::from(answer.body)));
+    *response.status_mut() = answer.status;
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, header::HeaderValue::from_static(answer.content_type));
+    Ok(response)
+}
