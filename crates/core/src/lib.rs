@@ -5,6 +5,7 @@
 
 pub mod admission;
 pub mod effect;
+pub mod migration;
 pub mod object;
 pub mod pod;
 pub mod text;
