@@ -4,7 +4,9 @@
 //! in as values, and all waiting goes through tokio's clock. Under paused time and with a seed, a program made of these
 //! parts does the same in every run.
 
+pub mod cache;
 pub mod clock;
 pub mod metrics;
 pub mod random;
 pub mod scope;
+mod version;
