@@ -85,9 +85,9 @@ pub struct Attributes<'a> {
     pub warnings: &'a Warnings,
 }
 
-/// Warnings that a request collects for its client.
-#[derive(Debug, Default)]
-pub struct Warnings(Mutex<Vec<String>>);
+/// Warnings that a request collects for its client. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Warnings(Arc<Mutex<Vec<String>>>);
 
 impl Warnings {
     /// Adds one, unless it was said already.

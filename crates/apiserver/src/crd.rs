@@ -79,6 +79,7 @@ impl ApiServer {
                 self.store().get(TABLE, "", name).is_some_and(|record| *record.uid == *definition.uid);
             if !stays {
                 definition.unserve(self.registry());
+                self.store().end(&definition.stored.table);
             }
             stays
         });

@@ -9,14 +9,42 @@ use crate::openapi::{self, Document};
 use crate::registry::{Registry, Resource, Subresource, Text, api_version};
 
 /// The version that the server shows.
-pub const GIT_VERSION: &str = "v1.33.4";
+pub const GIT_VERSION: &str = "v1.35.8";
+
+/// The order in which groups are told: the real server's, by the priority it gives them. Others follow by name.
+const GROUP_ORDER: [&str; 16] = [
+    "apps",
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "networking.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "storage.k8s.io",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "scheduling.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+];
+
+/// The groups with their versions, in the order in which clients are told.
+fn ordered(registry: &Registry) -> Vec<(Text, Vec<Text>)> {
+    let mut groups: Vec<(Text, Vec<Text>)> = registry.groups().into_iter().collect();
+    let place = |group: &str| GROUP_ORDER.iter().position(|known| *known == group);
+    groups.sort_by_key(|(group, _)| place(group).unwrap_or(GROUP_ORDER.len()));
+    groups
+}
 
 /// `/version`.
 pub fn version() -> Value {
     json!({
-        "major": "1", "minor": "33", "emulationMajor": "1", "emulationMinor": "33",
-        "minCompatibilityMajor": "1", "minCompatibilityMinor": "32",
-        "gitVersion": GIT_VERSION, "gitCommit": "", "gitTreeState": "clean", "buildDate": "2025-08-13T14:25:24Z",
+        "major": "1", "minor": "35", "emulationMajor": "1", "emulationMinor": "35",
+        "minCompatibilityMajor": "1", "minCompatibilityMinor": "34",
+        "gitVersion": GIT_VERSION, "gitCommit": "", "gitTreeState": "clean", "buildDate": "2026-08-20T00:00:00Z",
         "goVersion": "", "compiler": "rustc", "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
     })
 }
@@ -31,7 +59,7 @@ pub fn core_versions() -> Value {
 
 /// `/apis`.
 pub fn groups(registry: &Registry) -> Value {
-    let served = registry.groups();
+    let served = ordered(registry);
     let groups: Vec<Value> =
         served.iter().filter(|(group, _)| !group.is_empty()).map(|(g, v)| entry(g, v)).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
@@ -80,12 +108,18 @@ pub fn resources(registry: &Registry, group: &str, version: &str) -> Option<Valu
 fn legacy_resource(resource: &Resource) -> Value {
     let mut entry = json!({
         "name": resource.plural, "singularName": resource.singular, "namespaced": resource.namespaced,
-        "kind": resource.kind, "verbs": resource.verbs,
+        "kind": resource.kind, "verbs": told_verbs(resource),
     });
     if let Some(map) = entry.as_object_mut() {
         names(map, resource);
     }
     entry
+}
+
+/// The verbs that clients are told of. What is on its way out can still be changed, but nobody should begin to.
+fn told_verbs(resource: &Resource) -> Vec<&'static str> {
+    let stays = |verb: &&str| !matches!(*verb, "create" | "patch" | "update");
+    resource.verbs.iter().copied().filter(|verb| !resource.rules.is_ending() || stays(verb)).collect()
 }
 
 fn names(map: &mut Map<String, Value>, resource: &Resource) {
@@ -112,8 +146,7 @@ fn legacy_subresource(resource: &Resource, sub: &Subresource) -> Value {
 /// `/api` (the core group only) and `/apis` (all others) in the aggregated form of this version.
 pub fn aggregated(registry: &Registry, core: bool, form: &str) -> Value {
     let all = registry.all();
-    let items: Vec<Value> = registry
-        .groups()
+    let items: Vec<Value> = ordered(registry)
         .iter()
         .filter(|(group, _)| group.is_empty() == core)
         .map(|(group, versions)| {
@@ -128,11 +161,7 @@ pub fn aggregated(registry: &Registry, core: bool, form: &str) -> Value {
                     json!({"version": version, "resources": resources, "freshness": "Current"})
                 })
                 .collect();
-            let metadata = if group.is_empty() {
-                json!({"creationTimestamp": null})
-            } else {
-                json!({"name": group, "creationTimestamp": null})
-            };
+            let metadata = if group.is_empty() { json!({}) } else { json!({"name": group}) };
             json!({"metadata": metadata, "versions": versions})
         })
         .collect();
@@ -150,7 +179,7 @@ fn aggregated_resource(resource: &Resource) -> Value {
         "responseKind": kind(&resource.group, &resource.version, &resource.kind),
         "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": resource.singular,
-        "verbs": resource.verbs,
+        "verbs": told_verbs(resource),
     });
     let Some(map) = entry.as_object_mut() else { return entry };
     names(map, resource);

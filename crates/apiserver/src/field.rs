@@ -82,6 +82,8 @@ pub struct Error {
     pub path: String,
     /// The offending value; not shown for every kind.
     pub value: Value,
+    /// The offending value as the real server prints it, where that is not plain JSON sorted by key.
+    pub shown: Option<String>,
     /// The rule that was broken; may be empty.
     pub detail: String,
 }
@@ -94,7 +96,14 @@ impl Error {
         value: impl Into<Value>,
         detail: impl Into<String>,
     ) -> Self {
-        Self { kind, path: path.to_string(), value: value.into(), detail: detail.into() }
+        Self { kind, path: path.to_string(), value: value.into(), shown: None, detail: detail.into() }
+    }
+
+    /// The same error with the value printed as given.
+    #[must_use]
+    pub fn shown_as(mut self, text: impl Into<String>) -> Self {
+        self.shown = Some(text.into());
+        self
     }
 
     /// The value is missing or empty. `detail` is usually empty.
@@ -161,7 +170,10 @@ impl Error {
         let mut out = String::from(self.kind.words());
         if self.kind.shows_value() {
             out.push_str(": ");
-            out.push_str(&show(&self.value));
+            match &self.shown {
+                Some(text) => out.push_str(text),
+                None => out.push_str(&show(&self.value)),
+            }
         }
         if !self.detail.is_empty() {
             out.push_str(": ");

@@ -32,8 +32,34 @@ pub use defaults::defaults;
 /// The error is the text that stands behind `cannot be handled as a Pod: `. Kinds of unknown shape stay as they are.
 pub fn canonical(group: &str, version: &str, kind: &str, object: &mut Value) -> Result<Vec<String>, String> {
     match shape::type_of(group, version, kind) {
-        Some(name) => shape::canonical(name, object, shape::Unknown::Drop).map_err(|error| error.to_string()),
+        Some(name) => {
+            let unknown =
+                shape::canonical(name, object, shape::Unknown::Drop).map_err(|error| error.to_string())?;
+            drop_missing_births(object);
+            Ok(unknown)
+        }
         None => Ok(Vec::new()),
+    }
+}
+
+/// Servers since 1.34 leave a time of creation out where older ones write `null`: in templates, of pods and claims.
+fn drop_missing_births(object: &mut Value) {
+    let Some(map) = object.as_object_mut() else { return };
+    for (key, value) in map {
+        match (key.as_str(), value) {
+            ("metadata", Value::Object(meta))
+                if meta.get("creationTimestamp").is_some_and(Value::is_null) =>
+            {
+                meta.remove("creationTimestamp");
+            }
+            ("spec" | "template" | "jobTemplate" | "ephemeral" | "volumeClaimTemplate", value) => {
+                drop_missing_births(value);
+            }
+            ("volumes" | "volumeClaimTemplates", Value::Array(items)) => {
+                items.iter_mut().for_each(drop_missing_births);
+            }
+            _ => {}
+        }
     }
 }
 

@@ -73,6 +73,22 @@ impl Patch {
         }
     }
 
+    /// What a refusal for unknown fields shows: the patched object or, for a strategic patch, the patch.
+    pub fn shown(&self, patched: &Value) -> String {
+        match self {
+            Self::Json(_) | Self::Merge(_) => patched.to_string(),
+            Self::Strategic(patch) => go_map(patch),
+        }
+    }
+
+    /// Fields of the patch itself that mean nothing, as `fieldValidation` reports them.
+    pub fn unknown_fields(&self) -> &[String] {
+        match self {
+            Self::Json(operations) => operations.unknown_fields(),
+            Self::Merge(_) | Self::Strategic(_) => &[],
+        }
+    }
+
     /// The object after the patch. `kind` chooses the merge keys of a strategic patch.
     pub fn apply(&self, object: Value, kind: GroupKind<'_>) -> Result<Value, Status> {
         match self {
@@ -81,7 +97,10 @@ impl Patch {
                 if patched.is_object() {
                     Ok(patched)
                 } else {
-                    Err(undecodable(&patched, &unmarshal_error(&patched, "map[string]interface {}")))
+                    Err(undecodable(
+                        patched.to_string(),
+                        &unmarshal_error(&patched, "map[string]interface {}"),
+                    ))
                 }
             }
             Self::Merge(patch) => Ok(merge::apply(object, patch)),
@@ -97,9 +116,27 @@ impl Patch {
 }
 
 /// The answer when the patched object cannot be read as its kind any more.
-pub fn undecodable(patched: &Value, why: &str) -> Status {
-    let text = patched.to_string();
-    Status::invalid(GroupKind::new("", ""), "", vec![crate::field::Error::invalid("patch", text, why)])
+pub fn undecodable(patched: String, why: &str) -> Status {
+    Status::invalid(GroupKind::new("", ""), "", vec![crate::field::Error::invalid("patch", patched, why)])
+}
+
+/// A value as Go prints it: `map[a:1 b:[x y]]`.
+fn go_text(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go_text).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(fields) => go_map(fields),
+        other => other.to_string(),
+    }
+}
+
+fn go_map(fields: &Map<String, Value>) -> String {
+    let fields: Vec<String> = fields.iter().map(|(key, value)| format!("{key}:{}", go_text(value))).collect();
+    format!("map[{}]", fields.join(" "))
 }
 
 /// How deeply a value is nested: 0 for a scalar, 1 for a flat list or object. Uses no recursion.
@@ -222,6 +259,13 @@ mod tests {
     fn a_patch_that_leaves_no_object_is_invalid() {
         let patch = Patch::parse(JSON, br#"[{"op":"replace","path":"","value":1}]"#, Accepts::All).unwrap();
         assert_eq!(patch.apply(json!({"a": 1}), POD).unwrap_err().code, 422);
+    }
+
+    #[test]
+    fn a_strategic_patch_is_shown_as_go_prints_it() {
+        let patch =
+            Patch::parse(STRATEGIC, br#"{"b":[1,"x y",{"c":null}],"a":{"d":true}}"#, Accepts::All).unwrap();
+        assert_eq!(patch.shown(&json!({})), "map[a:map[d:true] b:[1 x y map[c:<nil>]]]");
     }
 
     #[test]

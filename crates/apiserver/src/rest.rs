@@ -30,6 +30,7 @@ pub use delete::{DeleteOptions, Deleted, Preconditions, Propagation};
 pub use list::{ListOptions, Page, Selection, VersionMatch};
 pub(crate) use options::{Query, percent_decode};
 pub(crate) use output::Shape;
+pub(crate) use plugins::mutate as built_in_admission;
 pub(crate) use sub::{Answer, set_condition};
 pub use watch::WatchOptions;
 

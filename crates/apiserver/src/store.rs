@@ -235,8 +235,22 @@ impl Store {
 
     /// A reader of everything that happens to a table after version `from`.
     pub fn watch(self: &Arc<Self>, table: &str, from: u64) -> Cursor {
-        let signal = self.lock().table(table).subscribe();
-        Cursor::new(self.clone(), table.into(), from, signal)
+        let mut state = self.lock();
+        let found = state.table(table);
+        let (signal, ended) = (found.subscribe(), found.ended());
+        drop(state);
+        Cursor::new(self.clone(), table.into(), from, signal, ended)
+    }
+
+    /// The resource of this table is no longer served: its readers are told what happened so far, and then end.
+    pub fn end(&self, table: &str) {
+        let mut state = self.lock();
+        let rv = state.rv;
+        state.table(table).end(rv);
+    }
+
+    fn ended(&self, table: &str) -> u64 {
+        self.lock().table(table).ended()
     }
 
     /// Forgets the history of all tables, as etcd's compaction does. Older watches and lists then answer `410`.

@@ -87,7 +87,19 @@ impl Webhooks {
         let hooks = self.mutating.current(attributes.server.store());
         // Those called so far that want to see later changes, and those to call again.
         let (mut seen, mut again) = (BTreeSet::new(), BTreeSet::new());
+        let mut any_changed = false;
         for pass in 0..2 {
+            if pass == 1
+                && any_changed
+                && let Some(object) = object.as_deref_mut()
+            {
+                // What webhooks changed, the admission that is built in sees again; and so do webhooks that want to.
+                let before = object.clone();
+                rest::built_in_admission(attributes, object)?;
+                if *object != before {
+                    again.append(&mut seen);
+                }
+            }
             if pass == 1 && again.is_empty() {
                 break;
             }
@@ -104,6 +116,7 @@ impl Webhooks {
                     }
                 };
                 if changed {
+                    any_changed = true;
                     again.append(&mut seen);
                 }
                 if hook.reinvoked {

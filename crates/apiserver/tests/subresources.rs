@@ -315,7 +315,7 @@ async fn an_update_must_name_a_version_where_the_kind_demands_it() {
     assert_eq!(code, 422);
     assert_eq!(
         status["message"],
-        "leases.coordination.k8s.io \"l\" is invalid: metadata.resourceVersion: Invalid value: 0x0: \
+        "leases.coordination.k8s.io \"l\" is invalid: metadata.resourceVersion: Invalid value: 0: \
          must be specified for an update"
     );
     // Others may be overwritten, and some are even made.

@@ -220,21 +220,35 @@
 < status = "Failure"
 
 = A label that is too long is refused
+! 1.20: newer servers count bytes
 > POST /api/v1/namespaces/$ns/configmaps
 | {"metadata": {"name": "a", "labels": {"k": "a234567890123456789012345678901234567890123456789012345678901234"}}}
 < 422 Invalid
 < apiVersion = "v1"
 < code = 422
 < details.causes[0].field = "metadata.labels"
-< details.causes[0].message = "Invalid value: \"a234567890123456789012345678901234567890123456789012345678901234\": must be no more than 63 characters"
+< details.causes[0].message = "Invalid value: \"a234567890123456789012345678901234567890123456789012345678901234\": must be no more than 63 bytes"
 < details.causes[0].reason = "FieldValueInvalid"
 < details.kind = "ConfigMap"
 < details.name = "a"
 < kind = "Status"
-< message = "ConfigMap \"a\" is invalid: metadata.labels: Invalid value: \"a234567890123456789012345678901234567890123456789012345678901234\": must be no more than 63 characters"
+< message = "ConfigMap \"a\" is invalid: metadata.labels: Invalid value: \"a234567890123456789012345678901234567890123456789012345678901234\": must be no more than 63 bytes"
 < metadata = {}
 < reason = "Invalid"
 < status = "Failure"
+<1.20 422 Invalid
+<1.20 apiVersion = "v1"
+<1.20 code = 422
+<1.20 details.causes[0].field = "metadata.labels"
+<1.20 details.causes[0].message = "Invalid value: \"a234567890123456789012345678901234567890123456789012345678901234\": must be no more than 63 characters"
+<1.20 details.causes[0].reason = "FieldValueInvalid"
+<1.20 details.kind = "ConfigMap"
+<1.20 details.name = "a"
+<1.20 kind = "Status"
+<1.20 message = "ConfigMap \"a\" is invalid: metadata.labels: Invalid value: \"a234567890123456789012345678901234567890123456789012345678901234\": must be no more than 63 characters"
+<1.20 metadata = {}
+<1.20 reason = "Invalid"
+<1.20 status = "Failure"
 
 = A namespace in the body must be that of the path
 > POST /api/v1/namespaces/$ns/configmaps
@@ -508,6 +522,7 @@
 < metadata.uid = "uid1"
 
 = Some kinds are made by an update
+! 1.20: old servers print this number as a hexadecimal one
 > PUT /apis/coordination.k8s.io/v1/namespaces/$ns/leases/a
 | {"metadata": {"name": "a"}, "spec": {"holderIdentity": "me"}}
 < 201
@@ -525,16 +540,30 @@
 < apiVersion = "v1"
 < code = 422
 < details.causes[0].field = "metadata.resourceVersion"
-< details.causes[0].message = "Invalid value: 0x0: must be specified for an update"
+< details.causes[0].message = "Invalid value: 0: must be specified for an update"
 < details.causes[0].reason = "FieldValueInvalid"
 < details.group = "coordination.k8s.io"
 < details.kind = "leases"
 < details.name = "a"
 < kind = "Status"
-< message = "leases.coordination.k8s.io \"a\" is invalid: metadata.resourceVersion: Invalid value: 0x0: must be specified for an update"
+< message = "leases.coordination.k8s.io \"a\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update"
 < metadata = {}
 < reason = "Invalid"
 < status = "Failure"
+<1.20 422 Invalid
+<1.20 apiVersion = "v1"
+<1.20 code = 422
+<1.20 details.causes[0].field = "metadata.resourceVersion"
+<1.20 details.causes[0].message = "Invalid value: 0x0: must be specified for an update"
+<1.20 details.causes[0].reason = "FieldValueInvalid"
+<1.20 details.group = "coordination.k8s.io"
+<1.20 details.kind = "leases"
+<1.20 details.name = "a"
+<1.20 kind = "Status"
+<1.20 message = "leases.coordination.k8s.io \"a\" is invalid: metadata.resourceVersion: Invalid value: 0x0: must be specified for an update"
+<1.20 metadata = {}
+<1.20 reason = "Invalid"
+<1.20 status = "Failure"
 
 = An immutable config map stays as it is
 > POST /api/v1/namespaces/$ns/configmaps
@@ -642,10 +671,10 @@
 < details.causes[0].message = "Invalid value: \"\": version must not be empty"
 < details.causes[0].reason = "FieldValueInvalid"
 < details.causes[1].field = "metadata.ownerReferences.name"
-< details.causes[1].message = "Invalid value: \"\": name must not be empty"
+< details.causes[1].message = "Invalid value: \"\": must not be empty"
 < details.causes[1].reason = "FieldValueInvalid"
 < details.causes[2].field = "metadata.ownerReferences.uid"
-< details.causes[2].message = "Invalid value: \"\": uid must not be empty"
+< details.causes[2].message = "Invalid value: \"\": must not be empty"
 < details.causes[2].reason = "FieldValueInvalid"
 < details.causes[3].field = "metadata.ownerReferences"
 < details.causes[3].message = "Invalid value: {\"apiVersion\":\"v1\",\"kind\":\"Event\",\"name\":\"e\",\"uid\":\"u\"}: /v1, Kind=Event is disallowed from being an owner"
@@ -653,7 +682,7 @@
 < details.kind = "ConfigMap"
 < details.name = "a"
 < kind = "Status"
-< message = "ConfigMap \"a\" is invalid: [metadata.ownerReferences.apiVersion: Invalid value: \"\": version must not be empty, metadata.ownerReferences.name: Invalid value: \"\": name must not be empty, metadata.ownerReferences.uid: Invalid value: \"\": uid must not be empty, metadata.ownerReferences: Invalid value: {\"apiVersion\":\"v1\",\"kind\":\"Event\",\"name\":\"e\",\"uid\":\"u\"}: /v1, Kind=Event is disallowed from being an owner]"
+< message = "ConfigMap \"a\" is invalid: [metadata.ownerReferences.apiVersion: Invalid value: \"\": version must not be empty, metadata.ownerReferences.name: Invalid value: \"\": must not be empty, metadata.ownerReferences.uid: Invalid value: \"\": must not be empty, metadata.ownerReferences: Invalid value: {\"apiVersion\":\"v1\",\"kind\":\"Event\",\"name\":\"e\",\"uid\":\"u\"}: /v1, Kind=Event is disallowed from being an owner]"
 < metadata = {}
 < reason = "Invalid"
 < status = "Failure"
@@ -688,12 +717,12 @@
 < apiVersion = "v1"
 < code = 422
 < details.causes[0].field = "metadata.ownerReferences"
-< details.causes[0].message = "Invalid value: [{\"apiVersion\":\"v1\",\"controller\":true,\"kind\":\"ConfigMap\",\"name\":\"x\",\"uid\":\"1\"},{\"apiVersion\":\"v1\",\"controller\":true,\"kind\":\"ConfigMap\",\"name\":\"y\",\"uid\":\"2\"}]: Only one reference can have Controller set to true. Found \"true\" in references for ConfigMap/x and ConfigMap/y"
+< details.causes[0].message = "Invalid value: [{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"name\":\"x\",\"uid\":\"1\",\"controller\":true},{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"name\":\"y\",\"uid\":\"2\",\"controller\":true}]: Only one reference can have Controller set to true. Found \"true\" in references for ConfigMap/x and ConfigMap/y"
 < details.causes[0].reason = "FieldValueInvalid"
 < details.kind = "ConfigMap"
 < details.name = "a"
 < kind = "Status"
-< message = "ConfigMap \"a\" is invalid: metadata.ownerReferences: Invalid value: [{\"apiVersion\":\"v1\",\"controller\":true,\"kind\":\"ConfigMap\",\"name\":\"x\",\"uid\":\"1\"},{\"apiVersion\":\"v1\",\"controller\":true,\"kind\":\"ConfigMap\",\"name\":\"y\",\"uid\":\"2\"}]: Only one reference can have Controller set to true. Found \"true\" in references for ConfigMap/x and ConfigMap/y"
+< message = "ConfigMap \"a\" is invalid: metadata.ownerReferences: Invalid value: [{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"name\":\"x\",\"uid\":\"1\",\"controller\":true},{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"name\":\"y\",\"uid\":\"2\",\"controller\":true}]: Only one reference can have Controller set to true. Found \"true\" in references for ConfigMap/x and ConfigMap/y"
 < metadata = {}
 < reason = "Invalid"
 < status = "Failure"

@@ -108,15 +108,24 @@
 < metadata.resourceVersion = "VERSION"
 
 = A broken token is refused
+! 1.20: newer servers leave the quotes out
 > GET /api/v1/namespaces/$ns/configmaps?limit=2&continue=e30
 < 400 BadRequest
 < apiVersion = "v1"
 < code = 400
 < kind = "Status"
-< message = "invalid continue token: continue key is not valid: server does not recognize this encoded version \"\""
+< message = "invalid continue token: continue key is not valid: server does not recognize this encoded version "
 < metadata = {}
 < reason = "BadRequest"
 < status = "Failure"
+<1.20 400 BadRequest
+<1.20 apiVersion = "v1"
+<1.20 code = 400
+<1.20 kind = "Status"
+<1.20 message = "invalid continue token: continue key is not valid: server does not recognize this encoded version \"\""
+<1.20 metadata = {}
+<1.20 reason = "BadRequest"
+<1.20 status = "Failure"
 
 = A list of version 0 is any list
 > POST /api/v1/namespaces/$ns/secrets
@@ -223,7 +232,7 @@
 < apiVersion = "v1"
 < code = 400
 < kind = "Status"
-< message = "resourceVersion: Invalid value: \"abc\": strconv.ParseUint: parsing \"abc\": invalid syntax"
+< message = "invalid resource version: resourceVersion: Invalid value: \"abc\": strconv.ParseUint: parsing \"abc\": invalid syntax"
 < metadata = {}
 < reason = "BadRequest"
 < status = "Failure"

@@ -228,23 +228,14 @@
 < 200
 
 = A watch of a version that is no number is refused
-! 1.20: newer servers call it a bad request
 > GET /api/v1/namespaces/$ns/configmaps?watch=1&resourceVersion=abc&timeoutSeconds=1
-< 400 BadRequest
+< 500
 < apiVersion = "v1"
-< code = 400
+< code = 500
 < kind = "Status"
 < message = "resourceVersion: Invalid value: \"abc\": strconv.ParseUint: parsing \"abc\": invalid syntax"
 < metadata = {}
-< reason = "BadRequest"
 < status = "Failure"
-<1.20 500
-<1.20 apiVersion = "v1"
-<1.20 code = 500
-<1.20 kind = "Status"
-<1.20 message = "resourceVersion: Invalid value: \"abc\": strconv.ParseUint: parsing \"abc\": invalid syntax"
-<1.20 metadata = {}
-<1.20 status = "Failure"
 
 = A watch with a bad selector is refused
 > GET /api/v1/namespaces/$ns/configmaps?watch=1&labelSelector=a%20in%20x&timeoutSeconds=1
@@ -258,7 +249,7 @@
 < status = "Failure"
 
 = A watch ends after its time
-> GET /api/v1/namespaces/$ns/podtemplates?watch=1&timeoutSeconds=1
+> GET /api/v1/namespaces/$ns/podtemplates?watch=1&resourceVersion=0&timeoutSeconds=1
 % content-type
 < 200
 < content-type: application/json

@@ -73,8 +73,7 @@
 < reason = "Invalid"
 < status = "Failure"
 
-= A JSON patch of what is not there is refused
-! 1.20: replaced what was not there
+= A JSON patch of what is not there is refused, unless it replaces a field
 > POST /api/v1/namespaces/$ns/configmaps
 | {"metadata": {"name": "a"}, "data": {"k": "v"}}
 ? metadata.resourceVersion
@@ -95,25 +94,16 @@
 > PATCH /api/v1/namespaces/$ns/configmaps/a
 @ Content-Type: application/json-patch+json
 | [{"op": "replace", "path": "/data/missing", "value": "x"}]
-< 422 Invalid
+< 200
 < apiVersion = "v1"
-< code = 422
-< details = {}
-< kind = "Status"
-< message = "the server rejected our request due to an error in our request"
-< metadata = {}
-< reason = "Invalid"
-< status = "Failure"
-<1.20 200
-<1.20 apiVersion = "v1"
-<1.20 data.k = "v"
-<1.20 data.missing = "x"
-<1.20 kind = "ConfigMap"
-<1.20 metadata.creationTimestamp = "TIME"
-<1.20 metadata.name = "a"
-<1.20 metadata.namespace = "$ns"
-<1.20 metadata.resourceVersion = "v2"
-<1.20 metadata.uid = "uid1"
+< data.k = "v"
+< data.missing = "x"
+< kind = "ConfigMap"
+< metadata.creationTimestamp = "TIME"
+< metadata.name = "a"
+< metadata.namespace = "$ns"
+< metadata.resourceVersion = "v2"
+< metadata.uid = "uid1"
 > PATCH /api/v1/namespaces/$ns/configmaps/a
 @ Content-Type: application/json-patch+json
 | [{"op": "add", "path": "/nowhere/at/all", "value": "x"}]
@@ -375,6 +365,7 @@
 < template.spec.containers[0].name = "b"
 
 = A strategic patch replaces lists and maps when it says so
+! 1.20: newer servers leave out a time of creation that is not there
 > POST /api/v1/namespaces/$ns/podtemplates
 | {"metadata": {"name": "a"}, "template": {"metadata": {"labels": {"x": "y", "z": "1"}}, "spec": {"containers": [{"name": "a", "image": "a:1"}, {"name": "b", "image": "b:1"}]}}}
 ? metadata.name
@@ -385,9 +376,12 @@
 | {"template": {"metadata": {"labels": {"$patch": "replace", "only": "this"}}, "spec": {"containers": [{"name": "c", "image": "c:1"}, {"$patch": "replace"}]}}}
 ? template.metadata template.spec.containers[0].name template.spec.containers[1].name
 < 200
-< template.metadata.creationTimestamp = null
 < template.metadata.labels.only = "this"
 < template.spec.containers[0].name = "c"
+<1.20 200
+<1.20 template.metadata.creationTimestamp = null
+<1.20 template.metadata.labels.only = "this"
+<1.20 template.spec.containers[0].name = "c"
 
 = A strategic patch orders lists
 > POST /api/v1/namespaces/$ns/podtemplates
@@ -536,3 +530,98 @@
 ? metadata.labels template.spec.nodeSelector template.spec.containers[0].env template.spec.containers[0].image
 < 200
 < template.spec.containers[0].image = "a:1"
+
+= A strict patch with unknown fields is refused
+! from 1.27: old servers do not look for unknown fields
+> POST /api/v1/namespaces/$ns/configmaps
+| {"metadata": {"name": "a"}, "data": {"k": "v"}}
+? metadata.name
+< 201
+< metadata.name = "a"
+> PATCH /api/v1/namespaces/$ns/configmaps/a?fieldValidation=Strict
+@ Content-Type: application/strategic-merge-patch+json
+| {"nope": 1, "metadata": {"wrong": 2}}
+< 422 Invalid
+< apiVersion = "v1"
+< code = 422
+< details.causes[0].field = "patch"
+< details.causes[0].message = "Invalid value: \"map[metadata:map[wrong:2] nope:1]\": strict decoding error: unknown field \"metadata.wrong\", unknown field \"nope\""
+< details.causes[0].reason = "FieldValueInvalid"
+< kind = "Status"
+< message = " \"\" is invalid: patch: Invalid value: \"map[metadata:map[wrong:2] nope:1]\": strict decoding error: unknown field \"metadata.wrong\", unknown field \"nope\""
+< metadata = {}
+< reason = "Invalid"
+< status = "Failure"
+> PATCH /api/v1/namespaces/$ns/configmaps/a?fieldValidation=Strict
+@ Content-Type: application/merge-patch+json
+| {"nope": 1}
+# Their text has all of the object with who wrote what, which is not kept here.
+- message *message
+< 422 Invalid
+< apiVersion = "v1"
+< code = 422
+< details.causes[0].field = "patch"
+< details.causes[0].reason = "FieldValueInvalid"
+< kind = "Status"
+< metadata = {}
+< reason = "Invalid"
+< status = "Failure"
+> PATCH /api/v1/namespaces/$ns/configmaps/a?fieldValidation=Strict
+@ Content-Type: application/json-patch+json
+| [{"op": "add", "path": "/nope", "value": 1}]
+- message *message
+< 422 Invalid
+< apiVersion = "v1"
+< code = 422
+< details.causes[0].field = "patch"
+< details.causes[0].reason = "FieldValueInvalid"
+< kind = "Status"
+< metadata = {}
+< reason = "Invalid"
+< status = "Failure"
+> PATCH /api/v1/namespaces/$ns/configmaps/a?fieldValidation=Strict
+@ Content-Type: application/json-patch+json
+| [{"op": "add", "path": "/data/x", "value": "y", "more": 1}]
+- message *message
+< 422 Invalid
+< apiVersion = "v1"
+< code = 422
+< details.causes[0].field = "patch"
+< details.causes[0].reason = "FieldValueInvalid"
+< kind = "Status"
+< metadata = {}
+< reason = "Invalid"
+< status = "Failure"
+> PATCH /api/v1/namespaces/$ns/configmaps/a?fieldValidation=Ignore
+@ Content-Type: application/merge-patch+json
+| {"nope": 1}
+? metadata.name nope
+% warning
+< 200
+< metadata.name = "a"
+< warning: -
+
+= Warnings come with refusals too
+! from 1.27: old servers do not look for unknown fields
+> POST /api/v1/namespaces/$ns/configmaps
+| {"metadata": {"name": "a"}, "nope": 1, "data": {"bad key": "v"}}
+? reason
+% warning
+< 422 Invalid
+< reason = "Invalid"
+< warning: 299 - "unknown field \"nope\""
+> POST /api/v1/namespaces/$ns/configmaps
+| {"metadata": {"name": "a"}}
+? metadata.name
+% warning
+< 201
+< metadata.name = "a"
+< warning: -
+> PATCH /api/v1/namespaces/$ns/configmaps/a
+@ Content-Type: application/json-patch+json
+| [{"op": "add", "path": "/data", "value": {"k": "v"}, "more": 1}]
+? data
+% warning
+< 200
+< data.k = "v"
+< warning: 299 - "json patch unknown field \"[0].more\""

@@ -135,6 +135,7 @@
 <1.20 status.qosClass = "Burstable"
 
 = A deployment is defaulted
+! 1.20: newer servers leave out a time of creation that is not there
 > POST /apis/apps/v1/namespaces/$ns/deployments
 | {"metadata": {"name": "a", "labels": {"l": "m"}}, "spec": {"selector": {"matchLabels": {"x": "y"}}, "template": {"metadata": {"labels": {"x": "y"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}}
 < 201
@@ -154,7 +155,6 @@
 < spec.strategy.rollingUpdate.maxSurge = "25%"
 < spec.strategy.rollingUpdate.maxUnavailable = "25%"
 < spec.strategy.type = "RollingUpdate"
-< spec.template.metadata.creationTimestamp = null
 < spec.template.metadata.labels.x = "y"
 < spec.template.spec.containers[0].image = "i"
 < spec.template.spec.containers[0].imagePullPolicy = "Always"
@@ -168,6 +168,37 @@
 < spec.template.spec.securityContext = {}
 < spec.template.spec.terminationGracePeriodSeconds = 30
 < status = {}
+<1.20 201
+<1.20 apiVersion = "apps/v1"
+<1.20 kind = "Deployment"
+<1.20 metadata.creationTimestamp = "TIME"
+<1.20 metadata.generation = 1
+<1.20 metadata.labels.l = "m"
+<1.20 metadata.name = "a"
+<1.20 metadata.namespace = "$ns"
+<1.20 metadata.resourceVersion = "v1"
+<1.20 metadata.uid = "uid1"
+<1.20 spec.progressDeadlineSeconds = 600
+<1.20 spec.replicas = 1
+<1.20 spec.revisionHistoryLimit = 10
+<1.20 spec.selector.matchLabels.x = "y"
+<1.20 spec.strategy.rollingUpdate.maxSurge = "25%"
+<1.20 spec.strategy.rollingUpdate.maxUnavailable = "25%"
+<1.20 spec.strategy.type = "RollingUpdate"
+<1.20 spec.template.metadata.creationTimestamp = null
+<1.20 spec.template.metadata.labels.x = "y"
+<1.20 spec.template.spec.containers[0].image = "i"
+<1.20 spec.template.spec.containers[0].imagePullPolicy = "Always"
+<1.20 spec.template.spec.containers[0].name = "c"
+<1.20 spec.template.spec.containers[0].resources = {}
+<1.20 spec.template.spec.containers[0].terminationMessagePath = "/dev/termination-log"
+<1.20 spec.template.spec.containers[0].terminationMessagePolicy = "File"
+<1.20 spec.template.spec.dnsPolicy = "ClusterFirst"
+<1.20 spec.template.spec.restartPolicy = "Always"
+<1.20 spec.template.spec.schedulerName = "default-scheduler"
+<1.20 spec.template.spec.securityContext = {}
+<1.20 spec.template.spec.terminationGracePeriodSeconds = 30
+<1.20 status = {}
 
 = A stateful set is defaulted
 ! 1.20: retention of claims came later
@@ -189,7 +220,6 @@
 < spec.revisionHistoryLimit = 10
 < spec.selector.matchLabels.x = "y"
 < spec.serviceName = "s"
-< spec.template.metadata.creationTimestamp = null
 < spec.template.metadata.labels.x = "y"
 < spec.template.spec.containers[0].image = "i"
 < spec.template.spec.containers[0].imagePullPolicy = "Always"
@@ -206,7 +236,6 @@
 < spec.updateStrategy.type = "RollingUpdate"
 < spec.volumeClaimTemplates[0].apiVersion = "v1"
 < spec.volumeClaimTemplates[0].kind = "PersistentVolumeClaim"
-< spec.volumeClaimTemplates[0].metadata.creationTimestamp = null
 < spec.volumeClaimTemplates[0].metadata.name = "v"
 < spec.volumeClaimTemplates[0].spec.accessModes[0] = "ReadWriteOnce"
 < spec.volumeClaimTemplates[0].spec.resources.requests.storage = "1Gi"
@@ -331,7 +360,6 @@
 < spec.podReplacementPolicy = "TerminatingOrFailed"
 < spec.selector.matchLabels["batch.kubernetes.io/controller-uid"] = "uid1"
 < spec.suspend = false
-< spec.template.metadata.creationTimestamp = null
 < spec.template.metadata.labels["batch.kubernetes.io/controller-uid"] = "uid1"
 < spec.template.metadata.labels["batch.kubernetes.io/job-name"] = "a"
 < spec.template.metadata.labels.controller-uid = "uid1"
@@ -1006,6 +1034,7 @@
 < spec.replicas = 2
 
 = A scale cannot be negative
+! 1.20: newer servers name the resource without its part
 > POST /apis/apps/v1/namespaces/$ns/replicasets
 | {"metadata": {"name": "a"}, "spec": {"replicas": 0, "selector": {"matchLabels": {"x": "y"}}, "template": {"metadata": {"labels": {"x": "y"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}}
 ? metadata.generation
@@ -1033,13 +1062,24 @@
 < apiVersion = "v1"
 < code = 404
 < details.group = "apps"
-< details.kind = "replicasets/scale"
+< details.kind = "replicasets"
 < details.name = "nothing"
 < kind = "Status"
-< message = "replicasets/scale.apps \"nothing\" not found"
+< message = "replicasets.apps \"nothing\" not found"
 < metadata = {}
 < reason = "NotFound"
 < status = "Failure"
+<1.20 404 NotFound
+<1.20 apiVersion = "v1"
+<1.20 code = 404
+<1.20 details.group = "apps"
+<1.20 details.kind = "replicasets/scale"
+<1.20 details.name = "nothing"
+<1.20 kind = "Status"
+<1.20 message = "replicasets/scale.apps \"nothing\" not found"
+<1.20 metadata = {}
+<1.20 reason = "NotFound"
+<1.20 status = "Failure"
 
 = A pod is bound once
 > POST /api/v1/namespaces/$ns/pods
@@ -1213,13 +1253,13 @@
 < apiVersion = "v1"
 < code = 422
 < details.causes[0].field = "spec"
-< details.causes[0].message = "Invalid value: {\"maxUnavailable\":1,\"minAvailable\":1,\"selector\":{\"matchLabels\":{\"x\":\"y\"}}}: minAvailable and maxUnavailable cannot be both set"
+< details.causes[0].message = "Invalid value: {\"MinAvailable\":1,\"Selector\":{\"matchLabels\":{\"x\":\"y\"}},\"MaxUnavailable\":1,\"UnhealthyPodEvictionPolicy\":null}: minAvailable and maxUnavailable cannot be both set"
 < details.causes[0].reason = "FieldValueInvalid"
 < details.group = "policy"
 < details.kind = "PodDisruptionBudget"
 < details.name = "c"
 < kind = "Status"
-< message = "PodDisruptionBudget.policy \"c\" is invalid: spec: Invalid value: {\"maxUnavailable\":1,\"minAvailable\":1,\"selector\":{\"matchLabels\":{\"x\":\"y\"}}}: minAvailable and maxUnavailable cannot be both set"
+< message = "PodDisruptionBudget.policy \"c\" is invalid: spec: Invalid value: {\"MinAvailable\":1,\"Selector\":{\"matchLabels\":{\"x\":\"y\"}},\"MaxUnavailable\":1,\"UnhealthyPodEvictionPolicy\":null}: minAvailable and maxUnavailable cannot be both set"
 < metadata = {}
 < reason = "Invalid"
 < status = "Failure"

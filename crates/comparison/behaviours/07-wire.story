@@ -214,6 +214,8 @@
 < content-type: application/yaml
 
 = A form of answers that nobody has is refused
+! 1.20: newer servers list the forms they have
+! embedded: no protobuf
 > GET /api/v1/namespaces/$ns/configmaps
 @ Accept: application/x-nothing
 < 406 NotAcceptable
@@ -221,10 +223,28 @@
 < code = 406
 < details = {}
 < kind = "Status"
-< message = "406: Not Acceptable"
+< message = "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf, application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
 < metadata = {}
 < reason = "NotAcceptable"
 < status = "Failure"
+<1.20 406 NotAcceptable
+<1.20 apiVersion = "v1"
+<1.20 code = 406
+<1.20 details = {}
+<1.20 kind = "Status"
+<1.20 message = "406: Not Acceptable"
+<1.20 metadata = {}
+<1.20 reason = "NotAcceptable"
+<1.20 status = "Failure"
+<embedded 406 NotAcceptable
+<embedded apiVersion = "v1"
+<embedded code = 406
+<embedded details = {}
+<embedded kind = "Status"
+<embedded message = "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/json;stream=watch"
+<embedded metadata = {}
+<embedded reason = "NotAcceptable"
+<embedded status = "Failure"
 > GET /api/v1/namespaces/$ns/configmaps
 @ Accept: application/x-nothing, */*
 ? kind
@@ -296,18 +316,25 @@
 
 = Aggregated discovery comes to those who ask
 ! from 1.27: old servers have no aggregated discovery
+! embedded: no API servers behind this one, so no group to register them
 > GET /apis
 @ Accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json
 ? kind apiVersion items[0].metadata items[0].versions[0].version items[0].versions[0].freshness
 % content-type
 < 200
 < apiVersion = "apidiscovery.k8s.io/v2"
-< items[0].metadata.creationTimestamp = null
-< items[0].metadata.name = "admissionregistration.k8s.io"
+< items[0].metadata.name = "apiregistration.k8s.io"
 < items[0].versions[0].freshness = "Current"
 < items[0].versions[0].version = "v1"
 < kind = "APIGroupDiscoveryList"
 < content-type: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList
+<embedded 200
+<embedded apiVersion = "apidiscovery.k8s.io/v2"
+<embedded items[0].metadata.name = "apps"
+<embedded items[0].versions[0].freshness = "Current"
+<embedded items[0].versions[0].version = "v1"
+<embedded kind = "APIGroupDiscoveryList"
+<embedded content-type: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList
 
 = A client of aggregated discovery gets what there is
 > GET /api
@@ -475,12 +502,13 @@
 < rows[0].object = null
 
 = Columns of tables are described
+! 1.20: a link moved
 ! embedded: columns of built-in kinds are not described; clients do not show it
 > GET /api/v1/namespaces/$ns/podtemplates
 @ Accept: application/json;as=Table;v=v1;g=meta.k8s.io,application/json
 < 200
 < apiVersion = "meta.k8s.io/v1"
-< columnDefinitions[0].description = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: http://kubernetes.io/docs/user-guide/identifiers#names"
+< columnDefinitions[0].description = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
 < columnDefinitions[0].format = "name"
 < columnDefinitions[0].name = "Name"
 < columnDefinitions[0].priority = 0
@@ -503,6 +531,31 @@
 < kind = "Table"
 < metadata.resourceVersion = "VERSION"
 < rows = []
+<1.20 200
+<1.20 apiVersion = "meta.k8s.io/v1"
+<1.20 columnDefinitions[0].description = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: http://kubernetes.io/docs/user-guide/identifiers#names"
+<1.20 columnDefinitions[0].format = "name"
+<1.20 columnDefinitions[0].name = "Name"
+<1.20 columnDefinitions[0].priority = 0
+<1.20 columnDefinitions[0].type = "string"
+<1.20 columnDefinitions[1].description = "Names of each container in the template."
+<1.20 columnDefinitions[1].format = ""
+<1.20 columnDefinitions[1].name = "Containers"
+<1.20 columnDefinitions[1].priority = 0
+<1.20 columnDefinitions[1].type = "string"
+<1.20 columnDefinitions[2].description = "Images referenced by each container in the template."
+<1.20 columnDefinitions[2].format = ""
+<1.20 columnDefinitions[2].name = "Images"
+<1.20 columnDefinitions[2].priority = 0
+<1.20 columnDefinitions[2].type = "string"
+<1.20 columnDefinitions[3].description = "The labels for the pod template."
+<1.20 columnDefinitions[3].format = ""
+<1.20 columnDefinitions[3].name = "Pod Labels"
+<1.20 columnDefinitions[3].priority = 0
+<1.20 columnDefinitions[3].type = "string"
+<1.20 kind = "Table"
+<1.20 metadata.resourceVersion = "VERSION"
+<1.20 rows = []
 <embedded 200
 <embedded apiVersion = "meta.k8s.io/v1"
 <embedded columnDefinitions[0].description = "Name of the object, unique within its namespace."

@@ -483,7 +483,7 @@
 < apiVersion = "v1"
 < code = 400
 < kind = "Status"
-< message = "Thing in version \"v1\" cannot be handled as a Thing: Object 'Kind' is missing in '{\"metadata\":{\"name\":\"a\"}}'"
+< message = "the object provided is unrecognized (must be of type Thing): Object 'Kind' is missing in '{\"metadata\":{\"name\":\"a\"}}' ({\"metadata\":{\"name\":\"a\"}})"
 < metadata = {}
 < reason = "BadRequest"
 < status = "Failure"
@@ -658,6 +658,7 @@
 < status.storedVersions[0] = "v1"
 
 = An update of a custom resource needs its version
+! 1.20: old servers print this number as a hexadecimal one
 > POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions
 | {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.$ns.example.com"}, "spec": {"group": "$ns.example.com", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things", "singular": "thing"}, "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "required": ["size"], "properties": {"size": {"type": "integer", "minimum": 1, "maximum": 9, "default": 3}, "color": {"type": "string", "enum": ["red", "blue"]}, "code": {"type": "string", "pattern": "^[a-z]+$", "maxLength": 5}, "port": {"x-kubernetes-int-or-string": true}, "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}, "parts": {"type": "array", "maxItems": 3, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"], "items": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}, "on": {"type": "boolean", "default": true}}}}, "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}}}, "status": {"type": "object", "properties": {"replicas": {"type": "integer"}, "selector": {"type": "string"}}}}}}, "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.replicas", "labelSelectorPath": ".status.selector"}}, "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}, {"name": "Color", "type": "string", "jsonPath": ".spec.color", "priority": 1}, {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}]}]}}
 ? metadata.name
@@ -686,16 +687,30 @@
 < apiVersion = "v1"
 < code = 422
 < details.causes[0].field = "metadata.resourceVersion"
-< details.causes[0].message = "Invalid value: 0x0: must be specified for an update"
+< details.causes[0].message = "Invalid value: 0: must be specified for an update"
 < details.causes[0].reason = "FieldValueInvalid"
 < details.group = "$ns.example.com"
 < details.kind = "things"
 < details.name = "a"
 < kind = "Status"
-< message = "things.$ns.example.com \"a\" is invalid: metadata.resourceVersion: Invalid value: 0x0: must be specified for an update"
+< message = "things.$ns.example.com \"a\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update"
 < metadata = {}
 < reason = "Invalid"
 < status = "Failure"
+<1.20 422 Invalid
+<1.20 apiVersion = "v1"
+<1.20 code = 422
+<1.20 details.causes[0].field = "metadata.resourceVersion"
+<1.20 details.causes[0].message = "Invalid value: 0x0: must be specified for an update"
+<1.20 details.causes[0].reason = "FieldValueInvalid"
+<1.20 details.group = "$ns.example.com"
+<1.20 details.kind = "things"
+<1.20 details.name = "a"
+<1.20 kind = "Status"
+<1.20 message = "things.$ns.example.com \"a\" is invalid: metadata.resourceVersion: Invalid value: 0x0: must be specified for an update"
+<1.20 metadata = {}
+<1.20 reason = "Invalid"
+<1.20 status = "Failure"
 > PUT /apis/$ns.example.com/v1/namespaces/$ns/things/a
 | {"apiVersion": "$ns.example.com/v1", "kind": "Thing", "metadata": {"name": "a", "resourceVersion": "$rv"}, "spec": {"size": 2}}
 ? metadata.generation spec
@@ -1160,6 +1175,7 @@
 <embedded code = 404
 
 = A definition with faults is refused
+! 1.20: newer servers do not say why a schema is required
 ! embedded: a missing version to store is complained about once, not twice
 > POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions
 | {"metadata": {"name": "wrong.$ns.example.com"}, "spec": {"group": "$ns.example.com", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things"}, "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]}}
@@ -1199,16 +1215,30 @@
 < apiVersion = "v1"
 < code = 422
 < details.causes[0].field = "spec.versions[0].schema.openAPIV3Schema"
-< details.causes[0].message = "Required value: schemas are required"
+< details.causes[0].message = "Required value"
 < details.causes[0].reason = "FieldValueRequired"
 < details.group = "apiextensions.k8s.io"
 < details.kind = "CustomResourceDefinition"
 < details.name = "things.$ns.example.com"
 < kind = "Status"
-< message = "CustomResourceDefinition.apiextensions.k8s.io \"things.$ns.example.com\" is invalid: spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required"
+< message = "CustomResourceDefinition.apiextensions.k8s.io \"things.$ns.example.com\" is invalid: spec.versions[0].schema.openAPIV3Schema: Required value"
 < metadata = {}
 < reason = "Invalid"
 < status = "Failure"
+<1.20 422 Invalid
+<1.20 apiVersion = "v1"
+<1.20 code = 422
+<1.20 details.causes[0].field = "spec.versions[0].schema.openAPIV3Schema"
+<1.20 details.causes[0].message = "Required value: schemas are required"
+<1.20 details.causes[0].reason = "FieldValueRequired"
+<1.20 details.group = "apiextensions.k8s.io"
+<1.20 details.kind = "CustomResourceDefinition"
+<1.20 details.name = "things.$ns.example.com"
+<1.20 kind = "Status"
+<1.20 message = "CustomResourceDefinition.apiextensions.k8s.io \"things.$ns.example.com\" is invalid: spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required"
+<1.20 metadata = {}
+<1.20 reason = "Invalid"
+<1.20 status = "Failure"
 > POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions
 | {"metadata": {"name": "things.$ns.example.com"}, "spec": {"group": "$ns.example.com", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things"}, "versions": [{"name": "v1", "served": true, "storage": false, "schema": {"openAPIV3Schema": {"type": "object"}}}]}}
 - message *message
@@ -1260,3 +1290,83 @@
 < metadata = {}
 < reason = "Invalid"
 < status = "Failure"
+
+= A definition on its way out takes no new objects
+! 1.20: old servers said that the method is not allowed
+> POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions
+| {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.$ns.example.com"}, "spec": {"group": "$ns.example.com", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things", "singular": "thing"}, "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "required": ["size"], "properties": {"size": {"type": "integer", "minimum": 1, "maximum": 9, "default": 3}, "color": {"type": "string", "enum": ["red", "blue"]}, "code": {"type": "string", "pattern": "^[a-z]+$", "maxLength": 5}, "port": {"x-kubernetes-int-or-string": true}, "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}, "parts": {"type": "array", "maxItems": 3, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"], "items": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}, "on": {"type": "boolean", "default": true}}}}, "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}}}, "status": {"type": "object", "properties": {"replicas": {"type": "integer"}, "selector": {"type": "string"}}}}}}, "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.replicas", "labelSelectorPath": ".status.selector"}}, "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}, {"name": "Color", "type": "string", "jsonPath": ".spec.color", "priority": 1}, {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}]}]}}
+? metadata.name
+< 201
+< metadata.name = "things.$ns.example.com"
+> GET /apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.$ns.example.com
+* until status.conditions[1].status = "True"
+? status.conditions[1].type status.conditions[1].status
+< 200
+< status.conditions[1].status = "True"
+< status.conditions[1].type = "Established"
+> GET /apis/$ns.example.com/v1/namespaces/$ns/things
+* until 200
+? kind
+< 200
+< kind = "ThingList"
+> POST /apis/$ns.example.com/v1/namespaces/$ns/things
+| {"apiVersion": "$ns.example.com/v1", "kind": "Thing", "metadata": {"name": "a", "finalizers": ["example.com/hold"]}}
+? metadata.name
+< 201
+< metadata.name = "a"
+> DELETE /apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.$ns.example.com
+? kind
+< 200
+< kind = "CustomResourceDefinition"
+> GET /apis/$ns.example.com/v1
+* until resources[0].verbs[4] = "watch"
+? resources[0]
+- *storageVersionHash
+< 200
+< resources[0].kind = "Thing"
+< resources[0].name = "things"
+< resources[0].namespaced = true
+< resources[0].singularName = "thing"
+< resources[0].verbs[0] = "delete"
+< resources[0].verbs[1] = "deletecollection"
+< resources[0].verbs[2] = "get"
+< resources[0].verbs[3] = "list"
+< resources[0].verbs[4] = "watch"
+> POST /apis/$ns.example.com/v1/namespaces/$ns/things
+| {"apiVersion": "$ns.example.com/v1", "kind": "Thing", "metadata": {"name": "b"}}
+< 403 Forbidden
+< apiVersion = "v1"
+< code = 403
+< details.group = "$ns.example.com"
+< details.kind = "things"
+< details.name = "b"
+< kind = "Status"
+< message = "things.$ns.example.com \"b\" is forbidden: create not allowed while custom resource definition is terminating"
+< metadata = {}
+< reason = "Forbidden"
+< status = "Failure"
+<1.20 405 MethodNotAllowed
+<1.20 apiVersion = "v1"
+<1.20 code = 405
+<1.20 details.group = "$ns.example.com"
+<1.20 details.kind = "things"
+<1.20 kind = "Status"
+<1.20 message = "create not allowed while custom resource definition is terminating"
+<1.20 metadata = {}
+<1.20 reason = "MethodNotAllowed"
+<1.20 status = "Failure"
+> GET /apis/$ns.example.com/v1/namespaces/$ns/things/a
+? metadata.name
+< 200
+< metadata.name = "a"
+> PATCH /apis/$ns.example.com/v1/namespaces/$ns/things/a
+@ Content-Type: application/merge-patch+json
+| {"metadata": {"finalizers": null}}
+? metadata.name
+< 200
+< metadata.name = "a"
+> GET /apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.$ns.example.com
+* until 404
+? reason
+< 404 NotFound
+< reason = "NotFound"

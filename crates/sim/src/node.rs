@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use kruise_apiserver::discovery::GIT_VERSION;
 use serde_json::{Map, Value, json};
 
 use crate::json::fields;
@@ -92,7 +93,7 @@ impl Node {
             "nodeInfo": {
                 "architecture": "amd64", "bootID": format!("00000000-0000-4000-8000-{index:012x}"),
                 "containerRuntimeVersion": "containerd://2.0.5", "kernelVersion": "6.8.0", "kubeProxyVersion": "",
-                "kubeletVersion": "v1.33.4", "machineID": format!("{index:032x}"), "operatingSystem": "linux",
+                "kubeletVersion": GIT_VERSION, "machineID": format!("{index:032x}"), "operatingSystem": "linux",
                 "osImage": "Simulated Linux", "systemUUID": format!("00000000-0000-4000-9000-{index:012x}"),
             },
         }}))

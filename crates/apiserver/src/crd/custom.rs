@@ -12,7 +12,7 @@ use super::text;
 use crate::field::{self, Path};
 use crate::registry::{Resource, Rules, api_version};
 use crate::schema::Structural;
-use crate::status::{Details, Status};
+use crate::status::Status;
 use crate::store::Record;
 
 /// The schema of one version.
@@ -120,16 +120,16 @@ impl Rules for Custom {
         record.is_in(&self.api_version) && self.schema().is_none_or(|schema| record.rv > schema.since)
     }
 
-    fn takes_new(&self, resource: &Resource) -> Result<(), Status> {
+    fn takes_new(&self, resource: &Resource, name: &str) -> Result<(), Status> {
         if !self.terminating {
             return Ok(());
         }
-        let message = "create not allowed while custom resource definition is terminating";
-        Err(Status::failure(405, "MethodNotAllowed", message).with_details(Details {
-            group: resource.group.to_string(),
-            kind: resource.plural.to_string(),
-            ..Details::default()
-        }))
+        let why = "create not allowed while custom resource definition is terminating";
+        Err(Status::forbidden(resource.group_resource(), name, why))
+    }
+
+    fn is_ending(&self) -> bool {
+        self.terminating
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::object::{list, text};
 use crate::field::Error;
-use kruise_api::kubernetes::validation::names;
+use crate::selector::syntax;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -14,9 +14,9 @@ pub(super) fn validate(object: &Value) -> Vec<Error> {
     for (index, taint) in list(object.get("spec").unwrap_or(NULL), "taints").iter().enumerate() {
         let path = format!("spec.taints[{index}]");
         let (key, value, effect) = (text(taint, "key"), text(taint, "value"), text(taint, "effect"));
-        let rules = names::qualified_name(key).into_iter();
+        let rules = syntax::qualified_name(key).into_iter();
         found.extend(rules.map(|rule| Error::invalid(format!("{path}.key"), key, rule)));
-        let rules = names::label_value(value);
+        let rules = syntax::label_value(value);
         if !rules.is_empty() {
             found.push(Error::invalid(format!("{path}.value"), value, rules.join(";")));
         }

@@ -13,7 +13,7 @@ pub(super) fn validate_budget(object: &Value) -> Vec<Error> {
     let spec = object.get("spec").unwrap_or(NULL);
     if get(spec, "minAvailable").is_some() && get(spec, "maxUnavailable").is_some() {
         let detail = "minAvailable and maxUnavailable cannot be both set";
-        found.push(Error::invalid("spec", spec.clone(), detail));
+        found.push(Error::invalid("spec", spec.clone(), detail).shown_as(budget_text(spec)));
     }
     for member in ["minAvailable", "maxUnavailable"] {
         int_or_percent(&mut found, spec, member, "spec");
@@ -29,6 +29,15 @@ pub(super) fn validate_budget(object: &Value) -> Vec<Error> {
         found.extend(selector::validate(labels, &Path::new("spec.selector")));
     }
     found
+}
+
+/// A budget as the real server prints it: by the names of its inner type.
+fn budget_text(spec: &Value) -> String {
+    let fields = ["minAvailable", "selector", "maxUnavailable", "unhealthyPodEvictionPolicy"].map(|key| {
+        let (first, rest) = key.split_at(1);
+        format!("\"{}{rest}\":{}", first.to_uppercase(), spec.get(key).unwrap_or(NULL))
+    });
+    format!("{{{}}}", fields.join(","))
 }
 
 const HIGHEST_USER_PRIORITY: i64 = 1_000_000_000;

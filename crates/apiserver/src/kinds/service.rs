@@ -2,6 +2,7 @@
 
 use super::object::{get, integer, list, text};
 use crate::field::Error;
+use crate::selector::syntax;
 use kruise_api::kubernetes::validation::names;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -43,10 +44,10 @@ pub(super) fn validate(object: &Value) -> Vec<Error> {
     }
     validate_ports(&mut found, ports, kind);
     for (key, value) in super::object::entries(spec, "selector") {
-        let keys = names::qualified_name(key).into_iter();
+        let keys = syntax::qualified_name(key).into_iter();
         found.extend(keys.map(|rule| Error::invalid("spec.selector", key, rule)));
         let value = value.as_str().unwrap_or_default();
-        let values = names::label_value(value).into_iter();
+        let values = syntax::label_value(value).into_iter();
         found.extend(values.map(|rule| Error::invalid("spec.selector", value, rule)));
     }
     match text(spec, "sessionAffinity") {

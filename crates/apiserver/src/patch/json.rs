@@ -112,6 +112,11 @@ impl Operation {
                 within_depth(&path, &self.value)?;
                 PatchOperation::Add(AddOperation { path, value: self.value.clone() })
             }
+            // The library behind the real server puts a field where there was none to replace.
+            "replace" if lacks_field(object, &path) => {
+                within_depth(&path, &self.value)?;
+                PatchOperation::Add(AddOperation { path, value: self.value.clone() })
+            }
             "replace" => {
                 within_depth(&path, &self.value)?;
                 PatchOperation::Replace(ReplaceOperation { path, value: self.value.clone() })
@@ -211,6 +216,7 @@ mod tests {
         check(json!({"a": 1}), json!([{"op": "copy", "from": "/a", "path": "/b"}]), json!({"a": 1, "b": 1}));
         check(json!({"a/b": 1}), json!([{"op": "replace", "path": "/a~1b", "value": 2}]), json!({"a/b": 2}));
         check(json!({"a": 1}), json!([{"op": "test", "path": "/b", "value": null}]), json!({"a": 1}));
+        check(json!({}), json!([{"op": "replace", "path": "/b", "value": 1}]), json!({"b": 1}));
     }
 
     #[test]
@@ -251,7 +257,8 @@ mod tests {
         for patch in [
             json!([{"op": "test", "path": "/a", "value": 2}]),
             json!([{"op": "remove", "path": "/b"}]),
-            json!([{"op": "replace", "path": "/b", "value": 1}]),
+            json!([{"op": "replace", "path": "/x/y", "value": 1}]),
+            json!([{"op": "replace", "path": "/a/0", "value": 1}]),
             json!([{"op": "add", "path": "/x/y", "value": 1}]),
             json!([{"op": "add", "value": 1}]),
             json!([{"op": "jump", "path": "/a"}]),

@@ -1,6 +1,6 @@
 //! The built-in resources, as a table.
 //!
-//! Names, short names, categories, verbs and subresources are those of a Kubernetes 1.33 server's discovery,
+//! Names, short names, categories, verbs and subresources are those of a Kubernetes 1.35 server's discovery,
 //! for the resources that this server has.
 
 use std::sync::Arc;

@@ -62,8 +62,13 @@ pub trait Rules: Send + Sync {
     }
 
     /// Refuses new objects while the resource is on its way out.
-    fn takes_new(&self, _resource: &Resource) -> Result<(), Status> {
+    fn takes_new(&self, _resource: &Resource, _name: &str) -> Result<(), Status> {
         Ok(())
+    }
+
+    /// Whether the resource is on its way out; discovery then tells only of verbs that help with that.
+    fn is_ending(&self) -> bool {
+        false
     }
 }
 

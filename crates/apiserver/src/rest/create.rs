@@ -24,7 +24,7 @@ impl ApiServer {
         options: &WriteOptions,
     ) -> Result<Arc<Record>, Status> {
         let resource = &target.resource;
-        resource.rules.takes_new(resource)?;
+        resource.rules.takes_new(resource, &text(&object, "name"))?;
         settle_namespace(&mut object, target)?;
         if !matches!(text(&object, "resourceVersion").as_str(), "" | "0") {
             let why = "resourceVersion should not be set on objects to be created";
@@ -50,7 +50,7 @@ impl ApiServer {
             old: None,
             warnings: &options.warnings,
         };
-        plugins::mutate(self, target, Operation::Create, &mut object)?;
+        plugins::mutate(&attributes, &mut object)?;
         let hooks = self.admission();
         for hook in &hooks {
             hook.mutate(&attributes, &mut object).await?;

@@ -80,12 +80,9 @@ pub(super) fn expect_kind(
     let (given_version, given_kind) = (text("apiVersion"), text("kind"));
     if custom && (given_version.is_empty() || given_kind.is_empty()) {
         let missing = if given_kind.is_empty() { "kind" } else { "apiVersion" };
-        return Err(Status::bad_request(format!(
-            "{kind} in version \"{}\" cannot be handled as a {kind}: Object '{}' is missing in '{}'",
-            split_api_version(api_version).1,
-            capital(missing),
-            Value::Object(map.clone())
-        )));
+        let body = Value::Object(map.clone()).to_string();
+        let why = format!("Object '{}' is missing in '{body}'", capital(missing));
+        return Err(unrecognized(kind, body.as_bytes(), &why));
     }
     if custom && given_kind != kind && given_version == api_version {
         let name = map.get("metadata").and_then(|meta| meta.get("name")).and_then(Value::as_str);
@@ -202,7 +199,7 @@ pub(super) fn settle_shape(resource: &Resource, object: &mut Value) -> Result<Ve
 
 /// The same for what a patch made: then the patch is to blame.
 pub(super) fn settle_patched(resource: &Resource, object: &mut Value) -> Result<Vec<String>, Status> {
-    shaped(resource, object).map_err(|why| undecodable(object, &why))
+    shaped(resource, object).map_err(|why| undecodable(object.to_string(), &why))
 }
 
 fn shaped(resource: &Resource, object: &mut Value) -> Result<Vec<String>, String> {

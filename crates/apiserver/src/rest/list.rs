@@ -174,10 +174,15 @@ pub(super) fn version_number(text: &str) -> Result<Option<u64>, Status> {
     if text.is_empty() {
         return Ok(None);
     }
-    text.parse().map(Some).map_err(|_| {
-        let detail = format!("strconv.ParseUint: parsing {}: invalid syntax", field::quote(text));
-        Status::bad_request(format!("resourceVersion: Invalid value: {}: {detail}", field::quote(text)))
-    })
+    text.parse()
+        .map(Some)
+        .map_err(|_| Status::bad_request(format!("invalid resource version: {}", not_a_version(text))))
+}
+
+/// Why a text is no resource version.
+pub(super) fn not_a_version(text: &str) -> field::Error {
+    let detail = format!("strconv.ParseUint: parsing {}: invalid syntax", field::quote(text));
+    field::Error::invalid("resourceVersion", text, detail)
 }
 
 /// One page of a list.
@@ -284,7 +289,8 @@ impl Continuation {
         let value: serde_json::Value = serde_json::from_slice(&bytes)
             .map_err(|_| bad("invalid character looking for beginning of value"))?;
         if value.get("v").and_then(serde_json::Value::as_str) != Some("meta.k8s.io/v1") {
-            return Err(bad("server does not recognize this encoded version \"\""));
+            let found = value.get("v").and_then(serde_json::Value::as_str).unwrap_or_default();
+            return Err(bad(&format!("server does not recognize this encoded version {found}")));
         }
         let version = value.get("rv").and_then(serde_json::Value::as_i64).unwrap_or(0);
         if version == 0 {

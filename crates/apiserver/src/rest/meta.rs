@@ -137,15 +137,17 @@ fn owners(value: Option<&Value>, errors: &mut Vec<Error>) {
     for owner in value.and_then(Value::as_array).into_iter().flatten() {
         let text = |key: &str| owner.get(key).and_then(Value::as_str).unwrap_or_default();
         // The real server does not say which owner it is.
-        for (key, name) in [("apiVersion", "version"), ("kind", "kind"), ("name", "name"), ("uid", "uid")] {
+        for key in ["apiVersion", "kind", "name", "uid"] {
             if text(key).is_empty() {
-                let path = format!("metadata.ownerReferences.{key}");
-                errors.push(Error::invalid(path, "", format!("{name} must not be empty")));
+                let what =
+                    if key == "apiVersion" { "version must not be empty" } else { "must not be empty" };
+                errors.push(Error::invalid(format!("metadata.ownerReferences.{key}"), "", what));
             }
         }
         if (text("apiVersion"), text("kind")) == ("v1", "Event") {
             let detail = "/v1, Kind=Event is disallowed from being an owner";
-            errors.push(Error::invalid("metadata.ownerReferences", owner.clone(), detail));
+            let error = Error::invalid("metadata.ownerReferences", owner.clone(), detail);
+            errors.push(error.shown_as(owner_text(owner)));
         }
         if owner.get("controller").and_then(Value::as_bool) == Some(true) {
             let this = format!("{}/{}", text("kind"), text("name"));
@@ -156,10 +158,20 @@ fn owners(value: Option<&Value>, errors: &mut Vec<Error>) {
             let detail = format!(
                 "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
             );
-            let all = value.cloned().unwrap_or_default();
-            errors.push(Error::invalid("metadata.ownerReferences", all, detail));
+            let all: Vec<&Value> = value.and_then(Value::as_array).into_iter().flatten().collect();
+            let shown: Vec<String> = all.iter().map(|owner| owner_text(owner)).collect();
+            let error =
+                Error::invalid("metadata.ownerReferences", value.cloned().unwrap_or_default(), detail);
+            errors.push(error.shown_as(format!("[{}]", shown.join(","))));
         }
     }
+}
+
+/// A reference with its fields in the order of the real server's type.
+fn owner_text(owner: &Value) -> String {
+    let order = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+    let fields = order.iter().filter_map(|key| Some(format!("\"{key}\":{}", owner.get(key)?)));
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
 }
 
 fn finalizers(value: Option<&Value>, errors: &mut Vec<Error>) {

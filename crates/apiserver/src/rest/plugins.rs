@@ -6,8 +6,9 @@
 use serde_json::{Value, json};
 
 use super::Target;
-use crate::admission::Operation;
+use crate::admission::{Attributes, Operation};
 use crate::kinds;
+use crate::registry::Resource;
 use crate::server::ApiServer;
 use crate::status::{GroupResource, Status};
 
@@ -52,41 +53,39 @@ pub(super) fn namespace_lifecycle(
     Ok(())
 }
 
-/// The mutating plugins.
-pub(super) fn mutate(
-    server: &ApiServer,
-    target: &Target,
-    operation: Operation,
-    object: &mut Value,
-) -> Result<(), Status> {
-    let resource = &target.resource;
-    let is_pod = resource.group.is_empty() && resource.plural == "pods" && target.subresource.is_none();
-    if resource.table.as_ref() == "/persistentvolumeclaims" && operation == Operation::Create {
-        storage_class(server, object);
-    }
-    if !is_pod {
+/// The mutating plugins. They run before the webhooks, and once more when a webhook changed something.
+pub(crate) fn mutate(attributes: &Attributes<'_>, object: &mut Value) -> Result<(), Status> {
+    let Attributes { server, resource, namespace, .. } = *attributes;
+    if attributes.operation != Operation::Create || attributes.subresource.is_some() {
         return Ok(());
     }
-    if operation == Operation::Create {
-        let (value, preemption) = priority(server, target, object)?;
-        kinds::admit_pod(object, value, &preemption);
-        service_account(server, target, object)?;
+    match resource.table.as_ref() {
+        "/persistentvolumeclaims" => storage_class(server, object),
+        "/pods" => {
+            let (value, preemption) = priority(server, resource, object)?;
+            kinds::admit_pod(object, value, &preemption);
+            service_account(server, resource, namespace, object)?;
+        }
+        _ => {}
     }
     Ok(())
 }
 
 /// The account must exist.
-fn service_account(server: &ApiServer, target: &Target, pod: &Value) -> Result<(), Status> {
+fn service_account(
+    server: &ApiServer,
+    resource: &Resource,
+    namespace: &str,
+    pod: &Value,
+) -> Result<(), Status> {
     let text = |path: &str| pod.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let name = text("/spec/serviceAccountName");
-    if server.store().get("/serviceaccounts", &target.namespace, name).is_some() {
+    if server.store().get("/serviceaccounts", namespace, name).is_some() {
         return Ok(());
     }
-    let why = format!(
-        "error looking up service account {}/{name}: serviceaccount \"{name}\" not found",
-        target.namespace
-    );
-    Err(Status::forbidden(target.resource.group_resource(), text("/metadata/name"), why))
+    let why =
+        format!("error looking up service account {namespace}/{name}: serviceaccount \"{name}\" not found");
+    Err(Status::forbidden(resource.group_resource(), text("/metadata/name"), why))
 }
 
 /// A claim without a class gets the default class, the newest if there are several.
@@ -120,7 +119,7 @@ fn storage_class(server: &ApiServer, claim: &mut Value) {
 }
 
 /// Resolves `priorityClassName` (or the global default class) to a number.
-fn priority(server: &ApiServer, target: &Target, pod: &mut Value) -> Result<(i32, String), Status> {
+fn priority(server: &ApiServer, resource: &Resource, pod: &mut Value) -> Result<(i32, String), Status> {
     const CLASSES: &str = "scheduling.k8s.io/priorityclasses";
     let name = pod.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
     let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else {
@@ -138,7 +137,7 @@ fn priority(server: &ApiServer, target: &Target, pod: &mut Value) -> Result<(i32
             Some(class) => Some(class.value()),
             None => {
                 let why = format!("no PriorityClass with name {asked} was found");
-                return Err(Status::forbidden(target.resource.group_resource(), &name, why));
+                return Err(Status::forbidden(resource.group_resource(), &name, why));
             }
         }
     };
@@ -154,7 +153,7 @@ fn priority(server: &ApiServer, target: &Target, pod: &mut Value) -> Result<(i32
              computed {value} from the given PriorityClass name",
             spec.get("priority").cloned().unwrap_or_default()
         );
-        return Err(Status::forbidden(target.resource.group_resource(), &name, why));
+        return Err(Status::forbidden(resource.group_resource(), &name, why));
     }
     Ok((i32::try_from(value).unwrap_or(0), policy))
 }

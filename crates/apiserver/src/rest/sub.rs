@@ -15,7 +15,7 @@ use super::{Query, Target, WriteOptions};
 use crate::admission::{Attributes, Operation};
 use crate::patch::Patch;
 use crate::server::{ApiServer, LogRequest};
-use crate::status::{GroupResource, Status};
+use crate::status::Status;
 use crate::store::{Record, Refused};
 
 /// How often an internal write is tried on the newest object.
@@ -36,14 +36,7 @@ pub(crate) enum Answer {
 impl ApiServer {
     /// Reads a subresource.
     pub(crate) async fn get_sub(&self, target: &Target, query: &Query) -> Result<Answer, Status> {
-        let scale = target.subresource.as_deref() == Some("scale") && !target.resource.custom;
-        let record = self.get(target).map_err(|status| match scale {
-            true => {
-                let resource = format!("{}/scale", target.resource.plural);
-                Status::not_found(GroupResource::new(&target.resource.group, &resource), &target.name)
-            }
-            false => status,
-        })?;
+        let record = self.get(target)?;
         match target.subresource.as_deref() {
             Some("scale") => {
                 let object = self.read(&target.resource, &record).await?;

@@ -9,7 +9,7 @@ use super::decode::{decode, metadata, settle_namespace, settle_patched, settle_s
 use super::{FieldValidation, Target, WriteOptions, Written, meta, plugins, strategy};
 use crate::admission::{Attributes, Operation};
 use crate::field;
-use crate::patch::Patch;
+use crate::patch::{Patch, undecodable};
 use crate::registry::Resource;
 use crate::server::ApiServer;
 use crate::status::{GroupKind, Status};
@@ -84,11 +84,19 @@ impl ApiServer {
             };
             // A client that names a version means that version and no other.
             let pinned = check_version(resource, target, &object, &old, matches!(change, Change::Put(_)))?;
-            let unknown = match change {
-                Change::Put(_) => settle_shape(resource, &mut object)?,
-                Change::Patch(_) => settle_patched(resource, &mut object)?,
-            };
-            report_unknown(resource, options, &unknown)?;
+            match change {
+                Change::Put(_) => {
+                    let unknown = settle_shape(resource, &mut object)?;
+                    report_unknown(resource, options, &unknown)?;
+                }
+                Change::Patch(patch) => {
+                    // Only a refusal shows what the patch made.
+                    let strict = options.field_validation == FieldValidation::Strict;
+                    let patched = strict.then(|| patch.shown(&object));
+                    let unknown = settle_patched(resource, &mut object)?;
+                    report_unknown_in_patch(patch, patched, options, &unknown)?;
+                }
+            }
             if let Some(spec) = spec.take() {
                 put_spec(&mut object, spec.clone());
                 put_spec(&mut old, spec);
@@ -109,7 +117,7 @@ impl ApiServer {
                 old: Some(&old),
                 warnings: &options.warnings,
             };
-            plugins::mutate(self, target, Operation::Update, &mut object)?;
+            plugins::mutate(&attributes, &mut object)?;
             let hooks = self.admission();
             for hook in &hooks {
                 hook.mutate(&attributes, &mut object).await?;
@@ -285,18 +293,11 @@ fn check_version(
     Ok(put)
 }
 
-/// The refusal of an update that must name a version. The real server prints the number in Go's syntax.
+/// The refusal of an update that must name a version.
 fn unversioned(resource: &Resource, name: &str) -> Status {
     let error = field::Error::invalid("metadata.resourceVersion", 0, "must be specified for an update");
     // Here, and nowhere else, it names the resource and not the kind.
-    let resource = GroupKind::new(&resource.group, &resource.plural);
-    let mut status = Status::invalid(resource, name, vec![error]);
-    let go = |text: &str| text.replace("Invalid value: 0:", "Invalid value: 0x0:");
-    status.message = go(&status.message);
-    for cause in status.details.iter_mut().flat_map(|details| &mut details.causes) {
-        cause.message = go(&cause.message);
-    }
-    status
+    Status::invalid(GroupKind::new(&resource.group, &resource.plural), name, vec![error])
 }
 
 /// Unknown fields: silence, warnings, or a refusal.
@@ -308,8 +309,7 @@ pub(super) fn report_unknown(
     if paths.is_empty() {
         return Ok(());
     }
-    let texts: Vec<String> =
-        paths.iter().map(|path| format!("unknown field {}", field::quote(path))).collect();
+    let texts = unknown_texts(paths);
     match options.field_validation {
         FieldValidation::Ignore => {}
         FieldValidation::Warn => texts.into_iter().for_each(|text| options.warnings.add(text)),
@@ -323,4 +323,30 @@ pub(super) fn report_unknown(
         }
     }
     Ok(())
+}
+
+/// The same for a patch, where the refusal is about the patch.
+fn report_unknown_in_patch(
+    patch: &Patch,
+    patched: Option<String>,
+    options: &WriteOptions,
+    paths: &[String],
+) -> Result<(), Status> {
+    let mut texts = patch.unknown_fields().to_vec();
+    // The real server finds them in what the patch made, which it wrote down by sorted keys.
+    let mut paths = paths.to_vec();
+    paths.sort();
+    texts.extend(unknown_texts(&paths));
+    match patched {
+        _ if texts.is_empty() || options.field_validation == FieldValidation::Ignore => {}
+        None => texts.into_iter().for_each(|text| options.warnings.add(text)),
+        Some(patched) => {
+            return Err(undecodable(patched, &format!("strict decoding error: {}", texts.join(", "))));
+        }
+    }
+    Ok(())
+}
+
+fn unknown_texts(paths: &[String]) -> Vec<String> {
+    paths.iter().map(|path| format!("unknown field {}", field::quote(path))).collect()
 }

@@ -8,7 +8,7 @@ use futures::stream::{self, BoxStream, StreamExt as _};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::list::{Selection, version_number};
+use super::list::{Selection, not_a_version};
 use super::output::Shape;
 use super::{ListOptions, Query, Target};
 use crate::field;
@@ -63,7 +63,15 @@ impl WatchOptions {
         if !errors.is_empty() {
             return Err(Status::invalid(GroupKind::new("meta.k8s.io", "ListOptions"), "", errors));
         }
-        let version = version_number(query.text("resourceVersion"))?.filter(|version| *version > 0);
+        // The real server calls this its own fault, unlike for lists.
+        let version = match query.text("resourceVersion") {
+            "" => None,
+            text => {
+                let number: Result<u64, _> = text.parse();
+                Some(number.map_err(|_| Status::failure(500, "", not_a_version(text).to_string()))?)
+            }
+        };
+        let version = version.filter(|version| *version > 0);
         let from = if initial == Some(true) { None } else { version };
         let timeout = query.number("timeoutSeconds")?.and_then(|seconds| u64::try_from(seconds).ok());
         Ok(Self {
@@ -126,7 +134,7 @@ impl Watch {
                 Ok(_) => {}
             }
             let now = Instant::now();
-            if now >= self.deadline {
+            if now >= self.deadline || self.cursor.is_ended() {
                 self.ended = true;
                 return None;
             }
@@ -254,7 +262,7 @@ impl ApiServer {
 }
 
 fn bookmark(resource: &Resource, version: u64, end: bool, shape: Shape) -> Bytes {
-    let mut metadata = json!({"resourceVersion": version.to_string(), "creationTimestamp": null});
+    let mut metadata = json!({"resourceVersion": version.to_string()});
     if let Some(map) = metadata.as_object_mut()
         && end
     {

@@ -44,7 +44,7 @@ pub fn qualified_name(text: &str) -> Vec<String> {
     if name.is_empty() {
         broken.push("name part must be non-empty".to_owned());
     } else if name.len() > 63 {
-        broken.push(format!("name part {}", max_length(63)));
+        broken.push(format!("name part {}", max_bytes(63)));
     }
     if !is_name(name) {
         broken.push(format!("name part {}", regex_rule(NAME_RULE, NAME, NAME_EXAMPLES)));
@@ -56,7 +56,7 @@ pub fn qualified_name(text: &str) -> Vec<String> {
 pub fn label_value(text: &str) -> Vec<String> {
     let mut broken = Vec::new();
     if text.len() > 63 {
-        broken.push(max_length(63));
+        broken.push(max_bytes(63));
     }
     if !text.is_empty() && !is_name(text) {
         broken.push(regex_rule(VALUE_RULE, VALUE, &["MyValue", "my_value", "12345"]));
@@ -105,9 +105,14 @@ pub fn dns_1035_label(text: &str) -> Vec<String> {
     broken
 }
 
-/// The rule about a text's length.
+/// The rule about the length of a name.
 pub fn max_length(bytes: usize) -> String {
     format!("must be no more than {bytes} characters")
+}
+
+/// The rule about the length of a label's key or value, which newer servers count in other words than names.
+fn max_bytes(bytes: usize) -> String {
+    format!("must be no more than {bytes} bytes")
 }
 
 /// A rule with examples and the regular expression behind it.
@@ -173,7 +178,7 @@ mod tests {
             ]
         );
         assert_eq!(qualified_name("/a"), ["prefix part must be non-empty"]);
-        assert_eq!(label_value(&"a".repeat(64)), ["must be no more than 63 characters"]);
+        assert_eq!(label_value(&"a".repeat(64)), ["must be no more than 63 bytes"]);
         assert_eq!(dns_label("a.b"), ["must not contain dots"]);
         assert_eq!(
             dns_subdomain("A"),

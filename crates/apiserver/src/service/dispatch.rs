@@ -8,7 +8,7 @@ use http::{Method, Response, StatusCode};
 use super::accept::{self, Answered, Encoding, negotiate};
 use super::path::{ObjectPath, Route, route};
 use super::response;
-use crate::admission::User;
+use crate::admission::{User, Warnings};
 use crate::body::ApiBody;
 use crate::discovery;
 use crate::openapi;
@@ -32,6 +32,8 @@ struct Call<'r> {
     body: Bytes,
     query: Query,
     target: Target,
+    /// What the client is told besides, whether the request succeeds or not.
+    warnings: Warnings,
 }
 
 impl ApiServer {
@@ -108,7 +110,11 @@ impl ApiServer {
             subresource: Some(path.subresource).filter(|sub| !sub.is_empty()),
         };
         let query = Query::parse(head.uri.query());
-        Call { server: self, head, body, query, target }.run().await
+        let warnings = Warnings::default();
+        let call = Call { server: self, head, body, query, target, warnings: warnings.clone() };
+        let mut response = call.run().await.unwrap_or_else(|refusal| response::status(&refusal));
+        response::warn(&mut response, &warnings.take());
+        Ok(response)
     }
 }
 
@@ -158,7 +164,9 @@ impl Call<'_> {
 
     fn negotiate(&self, answered: Answered) -> Result<(Encoding, Shape), Status> {
         if !self.target.resource.custom && accept::accepts_nothing(&self.head.headers) {
-            return Err(Status::unroutable(406, "NotAcceptable", "Not Acceptable"));
+            let forms = "application/json, application/yaml, application/json;stream=watch";
+            let why = format!("Not Acceptable\n\nAvailable representations: {forms}");
+            return Err(Status::unroutable(406, "NotAcceptable", &why));
         }
         negotiate(&self.head.headers, answered, self.include()?)
     }
@@ -196,7 +204,7 @@ impl Call<'_> {
         let mut object = parse(self.content_type(), &self.body, &kind)?;
         if self.target.subresource.is_some() {
             let answer = self.server.post_sub(&self.target, object, &options).await?;
-            return self.written(StatusCode::CREATED, answer, &options).await;
+            return self.answer(StatusCode::CREATED, answer).await;
         }
         decode(&mut object, resource)?;
         if resource.group.is_empty() && resource.plural == "bindings" {
@@ -207,7 +215,7 @@ impl Call<'_> {
             return Err(Status::http_method_not_allowed());
         }
         let record = self.server.create(&self.target, object, &options).await?;
-        self.written(StatusCode::CREATED, Answer::Record(record), &options).await
+        self.answer(StatusCode::CREATED, Answer::Record(record)).await
     }
 
     /// The old way to bind: a `Binding` posted to its own collection.
@@ -229,16 +237,16 @@ impl Call<'_> {
         let mut object = parse(self.content_type(), &self.body, &kind)?;
         if self.target.subresource.as_deref() == Some("scale") {
             let answer = self.server.put_sub(&self.target, object, &options).await?;
-            return self.written(StatusCode::OK, answer, &options).await;
+            return self.answer(StatusCode::OK, answer).await;
         }
         decode(&mut object, &self.target.resource)?;
         if self.target.subresource.is_some() {
             let answer = self.server.put_sub(&self.target, object, &options).await?;
-            return self.written(StatusCode::OK, answer, &options).await;
+            return self.answer(StatusCode::OK, answer).await;
         }
         let written = self.server.update(&self.target, object, &options).await?;
         let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
-        self.written(code, Answer::Record(written.record), &options).await
+        self.answer(code, Answer::Record(written.record)).await
     }
 
     async fn patch(&self) -> Result<Response<ApiBody>, Status> {
@@ -249,7 +257,7 @@ impl Call<'_> {
             Some(_) => self.server.patch_sub(&self.target, &patch, &options).await?,
             None => Answer::Record(self.server.patch(&self.target, &patch, &options).await?),
         };
-        self.written(StatusCode::OK, answer, &options).await
+        self.answer(StatusCode::OK, answer).await
     }
 
     fn delete_options(&self) -> Result<DeleteOptions, Status> {
@@ -262,7 +270,8 @@ impl Call<'_> {
 
     async fn delete(&self) -> Result<Response<ApiBody>, Status> {
         let options = self.delete_options()?;
-        let write = WriteOptions { user: self.user(), ..WriteOptions::default() };
+        let write =
+            WriteOptions { user: self.user(), warnings: self.warnings.clone(), ..WriteOptions::default() };
         let resource = &self.target.resource;
         let deleted = self.server.delete(&self.target, &options, &write).await?;
         let (record, gone) = match deleted {
@@ -271,14 +280,12 @@ impl Call<'_> {
         };
         if gone && !resource.returns_deleted {
             let status = Status::success(resource.group_resource(), &record.name, &record.uid);
-            let mut response = response::status(&status);
-            response::warn(&mut response, &write.warnings.take());
-            return Ok(response);
+            return Ok(response::status(&status));
         }
         // The answer to a caller who asked for cascading deletion in the old way says that it goes on.
         let accepted = !gone && options.orphan_dependents == Some(false);
         let code = if accepted { StatusCode::ACCEPTED } else { StatusCode::OK };
-        self.written(code, Answer::Record(record), &write).await
+        self.answer(code, Answer::Record(record)).await
     }
 
     async fn delete_collection(&self) -> Result<Response<ApiBody>, Status> {
@@ -288,15 +295,14 @@ impl Call<'_> {
             return Err(Status::http_method_not_allowed());
         }
         let selection = Selection::from_query(resource, &self.query)?;
-        let write = WriteOptions { user: self.user(), ..WriteOptions::default() };
+        let write =
+            WriteOptions { user: self.user(), warnings: self.warnings.clone(), ..WriteOptions::default() };
         let records = self.server.delete_collection(&self.target, &selection, &options, &write).await?;
         let version = self.server.store().version();
         let page = crate::rest::Page { version, records, continuation: None, remaining: None };
         let (encoding, shape) = self.negotiate(Answered::List)?;
         let bytes = self.server.list_bytes(resource, &page, shape).await?;
-        let mut response = response::encoded(StatusCode::OK, bytes, encoding)?;
-        response::warn(&mut response, &write.warnings.take());
-        Ok(response)
+        response::encoded(StatusCode::OK, bytes, encoding)
     }
 
     fn kind_of_body(&self) -> String {
@@ -314,18 +320,8 @@ impl Call<'_> {
     }
 
     fn write_options(&self, kind: &'static str) -> Result<WriteOptions, Status> {
-        Ok(WriteOptions { user: self.user(), ..self.query.write_options(kind)? })
-    }
-
-    async fn written(
-        &self,
-        code: StatusCode,
-        answer: Answer,
-        options: &WriteOptions,
-    ) -> Result<Response<ApiBody>, Status> {
-        let mut response = self.answer(code, answer).await?;
-        response::warn(&mut response, &options.warnings.take());
-        Ok(response)
+        let options = self.query.write_options(kind)?;
+        Ok(WriteOptions { user: self.user(), warnings: self.warnings.clone(), ..options })
     }
 
     async fn answer(&self, code: StatusCode, answer: Answer) -> Result<Response<ApiBody>, Status> {

@@ -16,12 +16,24 @@ pub struct Cursor {
     informed: u64,
     seen: u64,
     signal: Arc<Signal>,
+    ended: u64,
 }
 
 impl Cursor {
-    pub(super) fn new(store: Arc<Store>, table: Arc<str>, from: u64, signal: Arc<Signal>) -> Self {
+    pub(super) fn new(
+        store: Arc<Store>,
+        table: Arc<str>,
+        from: u64,
+        signal: Arc<Signal>,
+        ended: u64,
+    ) -> Self {
         let seen = signal.version();
-        Self { store, table, informed: from, seen, signal }
+        Self { store, table, informed: from, seen, signal, ended }
+    }
+
+    /// Whether the resource is no longer served since this reader began.
+    pub fn is_ended(&self) -> bool {
+        self.store.ended(&self.table) != self.ended
     }
 
     /// The version up to which everything was handed out.

@@ -16,6 +16,8 @@ pub(super) struct Table {
     history: VecDeque<Arc<Event>>,
     bytes: usize,
     compacted: u64,
+    /// How often the resource ended; its readers of before end with it.
+    ended: u64,
     signal: Arc<Signal>,
 }
 
@@ -27,6 +29,7 @@ impl Table {
             bytes: 0,
             // Nothing happened to this table before it existed, so every older version can be answered.
             compacted: 0,
+            ended: 0,
             signal: Arc::new(Signal::new(rv)),
         }
     }
@@ -66,6 +69,15 @@ impl Table {
             self.compacted = oldest.rv();
         }
         self.signal.raise(rv);
+    }
+
+    pub(super) fn end(&mut self, rv: u64) {
+        self.ended += 1;
+        self.signal.raise(rv);
+    }
+
+    pub(super) fn ended(&self) -> u64 {
+        self.ended
     }
 
     pub(super) fn compact(&mut self, rv: u64) {

@@ -236,10 +236,10 @@ fn nodes() {
             "spec": {"unschedulable": true},
             "status": {
                 "conditions": [{"type": "Ready", "status": "True"}],
-                "nodeInfo": {"kubeletVersion": "v1.33.4", "osImage": "os"},
+                "nodeInfo": {"kubeletVersion": "v1.35.8", "osImage": "os"},
                 "addresses": [{"type": "InternalIP", "address": "10.0.0.9"}]},
         }),
-        "x|Ready,SchedulingDisabled|a,control-plane|120m|v1.33.4|10.0.0.9|<none>|os|<unknown>|<unknown>",
+        "x|Ready,SchedulingDisabled|a,control-plane|120m|v1.35.8|10.0.0.9|<none>|os|<unknown>|<unknown>",
     );
 }
 

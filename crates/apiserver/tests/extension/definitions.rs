@@ -81,7 +81,7 @@ async fn instances_are_pruned_defaulted_and_validated() {
         unversioned.refused(),
         (
             422,
-            "widgets.example.com \"a\" is invalid: metadata.resourceVersion: Invalid value: 0x0: must be specified \
+            "widgets.example.com \"a\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified \
              for an update"
         )
     );
@@ -230,11 +230,47 @@ async fn a_deleted_definition_takes_its_instances_along_and_waits_for_their_fina
     let held = cluster.get(&format!("{WIDGETS}/held")).await.ok();
     assert!(held["metadata"]["deletionTimestamp"].is_string());
     let late = cluster.post(WIDGETS, &widget("late", &json!({"size": "S"}))).await;
-    assert_eq!(late.refused(), (405, "create not allowed while custom resource definition is terminating"));
+    let why = "widgets.example.com \"late\" is forbidden: create not allowed while custom resource definition is \
+               terminating";
+    assert_eq!(late.refused(), (403, why));
+    let told = cluster.get("/apis/example.com/v1").await.ok();
+    assert_eq!(
+        told["resources"][0]["verbs"],
+        json!(["delete", "deletecollection", "get", "list", "watch"]),
+        "who looks for what can be done is not told of what would keep it alive"
+    );
 
     cluster.patch(&format!("{WIDGETS}/held"), &json!({"metadata": {"finalizers": null}})).await.ok();
     assert_eq!(cluster.get(DEFINITION).await.code, 404);
     assert_eq!(cluster.get(WIDGETS).await.code, 404);
     assert_eq!(cluster.get("/apis/example.com").await.code, 404);
     assert_eq!(cluster.get("/openapi/v3/apis/example.com/v1").await.code, 404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_end_with_their_definition_and_not_with_that_of_others() {
+    let cluster = Cluster::new();
+    cluster.define(&widgets(&sized())).await.ok();
+    cluster.post(WIDGETS, &widget("a", &json!({"size": "S"}))).await.ok();
+    let begun = tokio::time::Instant::now();
+    let path = format!("{WIDGETS}?watch=true&timeoutSeconds=600");
+    let maps = "/api/v1/namespaces/default/configmaps?watch=true&timeoutSeconds=600";
+    let lasted = |path: String| {
+        let cluster = &cluster;
+        async move {
+            let events = cluster.events(&path).await;
+            (events, begun.elapsed().as_secs())
+        }
+    };
+    let deleting = async {
+        tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        cluster.delete(DEFINITION).await.ok();
+    };
+    let (widgets, maps, ()) = tokio::join!(lasted(path), lasted(maps.to_owned()), deleting);
+    assert_eq!(
+        widgets.0.last().map(String::as_str),
+        Some("DELETED"),
+        "the last thing told is the last thing done"
+    );
+    assert_eq!((widgets.1, maps.1), (60, 600));
 }

@@ -65,6 +65,17 @@ impl Cluster {
         self.send("DELETE", path, &Value::Null).await
     }
 
+    /// Watches until the watch ends. Returns what kinds of events came.
+    pub(crate) async fn events(&self, path: &str) -> Vec<String> {
+        let request = Request::get(path).body(kube::client::Body::empty()).unwrap();
+        let body = self.client.send(request).await.unwrap().into_body();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        serde_json::Deserializer::from_slice(&bytes)
+            .into_iter::<Value>()
+            .map(|event| event.unwrap()["type"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
     async fn send(&self, method: &str, path: &str, body: &Value) -> Reply {
         self.send_accepting(method, path, body, "application/json").await
     }

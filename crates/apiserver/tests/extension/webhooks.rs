@@ -113,6 +113,7 @@ async fn a_refusal_names_the_webhook_and_warnings_reach_the_client() {
         (403, "admission webhook \"no.example.com\" denied the request: not today")
     );
     assert_eq!(refused.body["reason"], "Forbidden");
+    assert_eq!(refused.warnings, ["299 - \"think twice\""], "a refusal brings the warnings of others along");
     let quiet = cluster.post(MAPS, &map("quiet")).await;
     assert_eq!(
         quiet.refused(),
@@ -394,4 +395,49 @@ async fn a_webhook_of_the_older_review_version_is_spoken_to_in_it() {
     let old = json!({"admissionReviewVersions": ["v1beta1"]});
     configure(&cluster, "Mutating", "m", &[hook("old", old)]).await;
     assert_eq!(cluster.post(MAPS, &map("m")).await.ok()["data"]["trace"], "/old");
+}
+
+#[tokio::test(start_paused = true)]
+async fn built_in_admission_sees_again_what_webhooks_changed() {
+    let cluster = Cluster::new();
+    cluster.serve(|path, request| async move {
+        let tolerations = &request["object"]["spec"]["tolerations"];
+        match path.as_str() {
+            // The first time, the tolerations that the server gives to every pod are there already.
+            "/strip" => patched(&json!([{"op": "remove", "path": "/spec/tolerations"}])),
+            "/count" => {
+                let count = tolerations.as_array().map_or(0, Vec::len);
+                let seen = request["object"]["metadata"]["annotations"]["seen"].as_str().unwrap_or_default();
+                let seen = format!("{seen}{count}");
+                patched(&json!([{"op": "add", "path": "/metadata/annotations", "value": {"seen": seen}}]))
+            }
+            _ => patched(&json!([{"op": "replace", "path": "/spec/serviceAccountName", "value": "nobody"}])),
+        }
+    });
+    let pods =
+        json!([{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}]);
+    let hooks = [
+        hook("count", json!({"rules": pods, "reinvocationPolicy": "IfNeeded"})),
+        hook("strip", json!({"rules": pods})),
+    ];
+    configure(&cluster, "Mutating", "m", &hooks).await;
+    let pod = |name: &str| json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let path = "/api/v1/namespaces/default/pods";
+    let made = cluster.post(path, &pod("a")).await.ok();
+    assert_eq!(made["spec"]["tolerations"].as_array().map(Vec::len), Some(2), "they are given again: {made}");
+    assert_eq!(
+        made["metadata"]["annotations"]["seen"], "22",
+        "who asks again sees the pod that is admitted again"
+    );
+
+    configure(&cluster, "Mutating", "n", &[hook("account", json!({"rules": pods}))]).await;
+    let refused = cluster.post(path, &pod("b")).await;
+    assert_eq!(
+        refused.refused(),
+        (
+            403,
+            "pods \"b\" is forbidden: error looking up service account default/nobody: serviceaccount \"nobody\" \
+             not found"
+        )
+    );
 }
