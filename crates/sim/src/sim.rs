@@ -1,14 +1,14 @@
 //! The cluster as a value.
 
 use std::ops::Range;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use kruise_apiserver::clock::Clock;
 use kruise_apiserver::random::Random;
 use kruise_apiserver::{ApiServer, controllers};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tower::Layer as _;
 
 use crate::faults::Faults;
@@ -153,8 +153,9 @@ impl Builder {
             faults,
             images: Arc::default(),
             control: Arc::default(),
-            tasks: JoinSet::new(),
+            tasks: Mutex::default(),
             builder: self,
+            is_running: false,
         }
     }
 
@@ -167,15 +168,19 @@ impl Builder {
 }
 
 /// A cluster in one process. Dropping it stops everything in it.
+///
+/// A panic of a part of the cluster comes out where the test is: of [`Sim::advance`], [`Sim::settle`] or, at the
+/// latest, of dropping the cluster.
 #[derive(Debug)]
 pub struct Sim {
     server: ApiServer,
     faults: Faults,
     images: Arc<RwLock<Images>>,
     control: Arc<Control>,
-    tasks: JoinSet<()>,
+    tasks: Mutex<JoinSet<()>>,
     random: Random,
     builder: Builder,
+    is_running: bool,
 }
 
 impl Sim {
@@ -186,9 +191,10 @@ impl Sim {
 
     /// Lets controllers, scheduler and nodes live on the current tokio runtime. A second call changes nothing.
     pub fn run(&mut self) {
-        if !self.tasks.is_empty() {
+        if self.is_running {
             return;
         }
+        self.is_running = true;
         let Builder { seed, events, .. } = self.builder;
         let local = self.server.local();
         let few = Duration::from_secs(10);
@@ -208,7 +214,7 @@ impl Sim {
         let options = self.builder.controllers.clone();
         // One task for all of them: tokio wakes several tasks that wait for one signal in a random order, but one
         // task looks at its parts always in the same order.
-        self.tasks.spawn(async move {
+        self.spawn(async move {
             let nodes = async {
                 if let Some(kubelets) = kubelets {
                     kubelets.run().await;
@@ -229,6 +235,38 @@ impl Sim {
             };
             futures::join!(nodes, controllers, placing, expiring);
         });
+    }
+
+    /// Lets something more live in the cluster. It ends with the cluster, and its panics come out as the cluster's.
+    pub fn spawn(&self, part: impl Future<Output = ()> + Send + 'static) {
+        self.tasks().spawn(part);
+    }
+
+    fn tasks(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until a part of the cluster panics.
+    pub async fn failed(&mut self) -> JoinError {
+        let tasks = self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match tasks.join_next().await {
+                Some(Err(error)) if error.is_panic() => return error,
+                Some(_) => {}
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Goes on with the panic of a part of the cluster, if there was one.
+    fn check(&self) {
+        while let Some(ended) = self.tasks().try_join_next() {
+            if let Err(error) = ended
+                && let Ok(payload) = error.try_into_panic()
+            {
+                std::panic::resume_unwind(payload);
+            }
+        }
     }
 
     /// The API server.
@@ -306,6 +344,7 @@ impl Sim {
     /// Lets the cluster live for a while.
     pub async fn advance(&self, time: Duration) {
         tokio::time::sleep(self.clock().real(time)).await;
+        self.check();
     }
 
     /// Lets the cluster live until nothing but signs of life happened for 30 seconds. Returns whether it came to
@@ -340,5 +379,50 @@ impl Sim {
     pub fn pick_one<'c, T>(&mut self, choices: &'c [T]) -> Option<&'c T> {
         let at = self.pick(0..choices.len() as u64);
         choices.get(usize::try_from(at).unwrap_or(0))
+    }
+}
+
+impl Drop for Sim {
+    fn drop(&mut self) {
+        // A second panic while the first one is on its way would end the process without a word.
+        if !std::thread::panicking() {
+            self.check();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn broken() -> Sim {
+        let sim = Sim::builder().start();
+        sim.spawn(async {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            panic!("a node lost its mind");
+        });
+        sim
+    }
+
+    #[tokio::test(start_paused = true)]
+    #[should_panic(expected = "a node lost its mind")]
+    async fn a_panic_inside_the_cluster_comes_out_while_time_goes_on() {
+        let sim = broken().await;
+        sim.advance(Duration::from_secs(10)).await;
+        std::mem::forget(sim);
+    }
+
+    #[tokio::test(start_paused = true)]
+    #[should_panic(expected = "a node lost its mind")]
+    async fn a_panic_inside_the_cluster_comes_out_at_its_end() {
+        let sim = broken().await;
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        drop(sim);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_for_a_panic_is_told_of_it() {
+        let error = broken().await.failed().await;
+        assert!(error.to_string().contains("a node lost its mind"), "{error}");
     }
 }
