@@ -216,3 +216,58 @@ pub fn others(object: &Object, without: &[&str]) -> Object {
         .map(|(k, v)| (k.clone(), v.clone()))
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The older form of this made-up kind knows no percentages and no colours.
+    const STEPS: Steps = Steps {
+        up: |_| Ok(()),
+        down: |object| {
+            crate::json::set(object, &["spec", "most"], 1);
+            drop(crate::json::take(object, &["spec", "colour"]));
+            Ok(())
+        },
+    };
+
+    fn down() -> Value {
+        let mut object = json!({"spec": {"most": "10%", "colour": "red", "size": 3}});
+        go_down(&mut object, STEPS).unwrap();
+        assert_eq!(object.pointer("/spec"), Some(&json!({"most": 1, "size": 3})));
+        object
+    }
+
+    #[track_caller]
+    fn up(mut object: Value, expected: Value) {
+        go_up(&mut object, STEPS).unwrap();
+        assert_eq!(object.pointer("/spec"), Some(&expected));
+        assert_eq!(annotation(&object, HUB_FIELDS), None);
+    }
+
+    #[test]
+    fn what_the_older_form_cannot_hold_comes_back() {
+        up(down(), json!({"most": "10%", "colour": "red", "size": 3}));
+    }
+
+    #[test]
+    fn a_writer_of_the_older_form_who_changed_the_same_field_wins() {
+        let mut changed = down();
+        crate::json::set(&mut changed, &["spec", "most"], 2);
+        up(changed, json!({"most": 2, "colour": "red", "size": 3}));
+    }
+
+    #[test]
+    fn a_writer_of_the_older_form_who_set_a_field_that_was_kept_wins() {
+        let mut set = down();
+        crate::json::set(&mut set, &["spec", "colour"], "blue");
+        up(set, json!({"most": "10%", "colour": "blue", "size": 3}));
+    }
+
+    #[test]
+    fn a_writer_of_the_older_form_who_removed_the_field_wins() {
+        let mut removed = down();
+        drop(crate::json::take(&mut removed, &["spec", "most"]));
+        up(removed, json!({"colour": "red", "size": 3}));
+    }
+}
