@@ -11,7 +11,7 @@ mod tests {
         ("kruise-api", &[]),
         ("kruise-core", &["kruise-api"]),
         ("kruise-runtime", &["kruise-api", "kruise-core"]),
-        ("kruise-webhook", &["kruise-core"]),
+        ("kruise-webhook", &["kruise-api", "kruise-core"]),
         ("kruise-manager", &["kruise-api", "kruise-core", "kruise-runtime", "kruise-webhook"]),
         ("kruise-apiserver", &["kruise-api"]),
         ("kruise-sim", &["kruise-api", "kruise-apiserver"]),

@@ -1,0 +1,164 @@
+//! The socket: TLS, HTTP/1.1 and HTTP/2, bounded and with a clean end.
+//!
+//! The certificate is looked up at every handshake, so it changes between two connections and never within one. While
+//! there is none, handshakes fail and nothing else happens.
+
+mod connection;
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use rustls::ServerConfig;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+
+/// The certificate that the next handshake shows. Clones share it.
+#[derive(Clone, Default)]
+pub struct Current(Arc<RwLock<Option<Arc<CertifiedKey>>>>);
+
+impl Current {
+    /// Shows this one from now on. Connections that exist live on.
+    pub fn set(&self, certificate: Arc<CertifiedKey>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(certificate);
+    }
+
+    /// What is shown now.
+    pub fn get(&self) -> Option<Arc<CertifiedKey>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl fmt::Debug for Current {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Current").field("is_set", &self.get().is_some()).finish()
+    }
+}
+
+impl ResolvesServerCert for Current {
+    fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.get()
+    }
+}
+
+/// The bounds of connections.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections at once. The next one waits in the queue of the system.
+    pub connections: usize,
+    /// Requests at once on one connection.
+    pub streams: u32,
+    /// How long a handshake may take.
+    pub handshake: Duration,
+    /// How long a connection may do nothing.
+    pub idle: Duration,
+    /// How long open requests get when everything ends.
+    pub farewell: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 512,
+            streams: 250,
+            handshake: Duration::from_secs(10),
+            idle: Duration::from_secs(90),
+            farewell: Duration::from_secs(10),
+        }
+    }
+}
+
+/// How long to rest when the system has no more sockets to give.
+const NO_SOCKETS: Duration = Duration::from_millis(100);
+
+/// What a listener needs of a service.
+pub trait Answers:
+    tower::Service<Request<Incoming>, Response = Response<Full<Bytes>>, Error = Infallible, Future: Send>
+    + Clone
+    + Send
+    + 'static
+{
+}
+
+impl<S> Answers for S where
+    S: tower::Service<Request<Incoming>, Response = Response<Full<Bytes>>, Error = Infallible, Future: Send>
+        + Clone
+        + Send
+        + 'static
+{
+}
+
+/// Serves until `stop` is ready, then lets what is open end.
+pub async fn serve<S: Answers>(
+    listener: TcpListener,
+    certificate: Current,
+    service: S,
+    limits: Limits,
+    stop: impl Future<Output = ()>,
+) -> Result<(), rustls::Error> {
+    let tls = TlsAcceptor::from(Arc::new(config(certificate)?));
+    let places = Arc::new(Semaphore::new(limits.connections));
+    let (ending, ended) = watch::channel(false);
+    let mut connections = JoinSet::new();
+    let mut stop = pin!(stop);
+    loop {
+        let next = async {
+            let place = places.clone().acquire_owned().await;
+            (place, listener.accept().await)
+        };
+        tokio::select! {
+            () = &mut stop => break,
+            (place, accepted) = next => match accepted {
+                Ok((stream, _)) => {
+                    let one = connection::Connection {
+                        stream, tls: tls.clone(), service: service.clone(), limits: limits.clone(),
+                        ending: ended.clone(),
+                    };
+                    connections.spawn(async move {
+                        one.serve().await;
+                        drop(place);
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(NO_SOCKETS).await;
+                }
+            },
+            Some(over) = connections.join_next() => {
+                if let Err(error) = over {
+                    tracing::error!(%error, "a connection ended badly");
+                }
+            }
+        }
+    }
+    drop(listener);
+    // The channel only fails when no connection is left to hear it.
+    let _ = ending.send(true);
+    let all = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(limits.farewell, all).await.is_err() {
+        tracing::warn!(open = connections.len(), "cut connections that did not end in time");
+        connections.shutdown().await;
+    }
+    Ok(())
+}
+
+fn config(certificate: Current) -> Result<ServerConfig, rustls::Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::new(certificate));
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
+}
