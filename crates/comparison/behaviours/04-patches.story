@@ -619,6 +619,14 @@
 < warning: -
 > PATCH /api/v1/namespaces/$ns/configmaps/a
 @ Content-Type: application/json-patch+json
+| [{"op": "add", "path": "/metadata/name", "value": "b", "more": 1}]
+? reason
+% warning
+< 400 BadRequest
+< reason = "BadRequest"
+< warning: 299 - "json patch unknown field \"[0].more\""
+> PATCH /api/v1/namespaces/$ns/configmaps/a
+@ Content-Type: application/json-patch+json
 | [{"op": "add", "path": "/data", "value": {"k": "v"}, "more": 1}]
 ? data
 % warning

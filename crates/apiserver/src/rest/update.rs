@@ -76,6 +76,10 @@ impl ApiServer {
                 Change::Put(object) => (*object).clone(),
                 Change::Patch(patch) => {
                     let mut patched = patch.apply(old.clone(), resource.group_kind())?;
+                    // What is wrong with the patch itself is told even if its outcome is refused.
+                    if options.field_validation == FieldValidation::Warn {
+                        patch.unknown_fields().iter().for_each(|text| options.warnings.add(text.as_str()));
+                    }
                     decode(&mut patched, resource)?;
                     check_name(target, &patched)?;
                     settle_namespace(&mut patched, target)?;
