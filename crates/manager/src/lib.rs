@@ -3,3 +3,4 @@
 pub mod endpoints;
 pub mod logging;
 pub mod options;
+pub mod protection_log;
