@@ -6,6 +6,7 @@
 
 pub mod cache;
 pub mod clock;
+pub mod lease;
 pub mod metrics;
 pub mod random;
 pub mod scope;
