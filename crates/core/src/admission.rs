@@ -3,7 +3,11 @@
 //! A rule of admission is a pure function from a [`Request`] and what the caches know to an [`Answer`]. The web server
 //! only decodes, calls and encodes; it knows no kinds.
 
+pub mod kinds;
 pub mod patch;
+pub mod pod;
+pub mod protection;
+pub mod rules;
 
 use std::collections::BTreeMap;
 

@@ -4,8 +4,11 @@
 //! comes out as [effects](effect::Effect), which the runtime carries out.
 
 pub mod admission;
+pub mod advancedcronjob;
+pub mod broadcastjob;
 pub mod effect;
 pub mod migration;
 pub mod object;
 pub mod pod;
+pub mod podunavailablebudget;
 pub mod text;

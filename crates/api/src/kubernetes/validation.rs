@@ -109,6 +109,13 @@ impl fmt::Display for Violation {
 
 type Violations = Vec<Violation>;
 
+/// What is wrong with a label selector at `path`.
+pub fn label_selector(selector: &Value, path: &str) -> Vec<Violation> {
+    let mut found = Violations::new();
+    scheduling::label_selector(&mut found, selector, path);
+    found
+}
+
 /// A member that is there and not `null`.
 fn get<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
     value.get(key).filter(|value| !value.is_null())

@@ -1,0 +1,155 @@
+//! Every kind with what its admission consists of. A new rule is one line here.
+
+use kruise_api::{
+    advancedcronjob, broadcastjob, cloneset, containerrecreaterequest, crd::Crd, daemonset, ephemeraljob,
+    gates::Gate, imagelistpulljob, imagepulljob, kubernetes::defaults, nodeimage, nodepodprobe,
+    persistentpodstate, podprobemarker, podunavailablebudget, resourcedistribution, sidecarset, statefulset,
+    time::Time, uniteddeployment, workloadspread,
+};
+use serde_json::Value;
+
+use super::{Change, Context, Entry, Template};
+use crate::admission::{Answer, Request, rules};
+
+/// Every kind, in the order of the catalogue.
+pub const TABLE: &[Entry] = &[
+    Entry {
+        templates: &[CRON_JOB, CRON_BROADCAST],
+        rules: &[
+            |change, _, found| rules::simple_name(found, change.new, "AdvancedCronJob"),
+            crate::advancedcronjob::validate::rule,
+        ],
+        ..plain(&advancedcronjob::CRD)
+    },
+    Entry {
+        templates: &[Template { selected: false, claims: None, ..PODS }],
+        rules: &[
+            |change, _, found| rules::simple_name(found, change.new, "BroadcastJob"),
+            crate::broadcastjob::validate::rule,
+        ],
+        ..plain(&broadcastjob::CRD)
+    },
+    Entry {
+        templates: &[PODS],
+        selector: Some(rules::Selector { missing: "", empty: "empty selector is invalid for cloneset" }),
+        ..plain(&cloneset::CRD)
+    },
+    Entry { gates: &[Gate::KruiseDaemon], ..plain(&containerrecreaterequest::CRD) },
+    Entry {
+        templates: &[Template { defaulted: false, claims: None, ..PODS }],
+        selector: Some(rules::Selector { missing: "", empty: "empty selector is invalid for daemonset" }),
+        ..plain(&daemonset::CRD)
+    },
+    plain(&ephemeraljob::CRD),
+    Entry { gates: &[Gate::KruiseDaemon, Gate::ImagePullJobGate], ..plain(&imagelistpulljob::CRD) },
+    Entry { gates: &[Gate::KruiseDaemon, Gate::ImagePullJobGate], ..plain(&imagepulljob::CRD) },
+    Entry { gates: &[Gate::KruiseDaemon], mutations: &[complete_node_image], ..plain(&nodeimage::CRD) },
+    plain(&nodepodprobe::CRD),
+    plain(&persistentpodstate::CRD),
+    Entry {
+        gates: &[Gate::KruiseDaemon, Gate::PodProbeMarkerGate],
+        selector: Some(rules::Selector {
+            missing: "empty Selector is not valid for PodProbeMarker.",
+            empty: "empty selector is not valid for podProbeMarker.",
+        }),
+        ..plain(&podprobemarker::CRD)
+    },
+    Entry { gates: &[Gate::ResourceDistributionGate], ..plain(&resourcedistribution::CRD) },
+    Entry {
+        selector: Some(rules::Selector {
+            missing: "no selector defined for SidecarSet",
+            empty: "empty selector is not valid for sidecarset.",
+        }),
+        mutations: &[default_sidecars],
+        rules: &[|change, _, found| rules::simple_name(found, change.new, "sidecarset")],
+        ..plain(&sidecarset::CRD)
+    },
+    Entry {
+        templates: &[PODS],
+        selector: Some(rules::Selector { missing: "", empty: "empty selector is invalid for statefulset" }),
+        rules: &[|change, _, found| rules::label_name(found, change.new)],
+        ..plain(&statefulset::CRD)
+    },
+    Entry {
+        templates: &[SUBSET_STATEFULSET, SUBSET_DEPLOYMENT],
+        selector: Some(rules::Selector { missing: "", empty: "empty selector is invalid for statefulset" }),
+        ..plain(&uniteddeployment::CRD)
+    },
+    Entry { gates: &[Gate::WorkloadSpread], ..plain(&workloadspread::CRD) },
+    Entry {
+        refusals: &[budget_gates],
+        rules: &[crate::podunavailablebudget::validate::rule],
+        ..plain(&podunavailablebudget::CRD)
+    },
+];
+
+const fn plain(crd: &'static Crd) -> Entry {
+    Entry { crd, gates: &[], templates: &[], selector: None, mutations: &[], refusals: &[], rules: &[] }
+}
+
+/// `spec.template` of a workload with claims.
+const PODS: Template = Template {
+    path: &["spec", "template"],
+    claims: Some(&["spec", "volumeClaimTemplates"]),
+    renewed_by: &["spec", "template"],
+    defaulted: true,
+    checked: true,
+    selected: true,
+};
+
+const CRON_JOB: Template = Template {
+    path: &["spec", "template", "jobTemplate", "spec", "template"],
+    claims: None,
+    selected: false,
+    ..PODS
+};
+
+const CRON_BROADCAST: Template =
+    Template { path: &["spec", "template", "broadcastJobTemplate", "spec", "template"], ..CRON_JOB };
+
+/// The only template of a UnitedDeployment that gets defaults. It is not judged: a subset may patch it until it fits.
+const SUBSET_STATEFULSET: Template = Template {
+    path: &["spec", "template", "statefulSetTemplate", "spec", "template"],
+    claims: Some(&["spec", "template", "statefulSetTemplate", "spec", "volumeClaimTemplates"]),
+    renewed_by: &["spec", "template", "statefulSetTemplate"],
+    checked: false,
+    ..PODS
+};
+
+const SUBSET_DEPLOYMENT: Template = Template {
+    path: &["spec", "template", "deploymentTemplate", "spec", "template"],
+    claims: None,
+    defaulted: false,
+    ..PODS
+};
+
+fn complete_node_image(object: &mut Value, _: &Request, context: &Context<'_>) -> Result<(), String> {
+    nodeimage::complete(object, Time(context.now));
+    Ok(())
+}
+
+/// What Kubernetes fills into containers and volumes, as far as the original does it: the result is hashed.
+fn default_sidecars(object: &mut Value, _: &Request, _: &Context<'_>) -> Result<(), String> {
+    let options = defaults::Options::KRUISE_SIDECAR;
+    for list in ["initContainers", "containers"] {
+        for container in kruise_api::json::items_mut(object, &["spec", list]) {
+            defaults::container(container, &options);
+        }
+    }
+    for volume in kruise_api::json::items_mut(object, &["spec", "volumes"]) {
+        defaults::volume(volume, &options);
+    }
+    Ok(())
+}
+
+/// A budget does nothing while both of its gates are closed, so nobody may rely on one.
+fn budget_gates(_: &Change<'_>, context: &Context<'_>) -> Option<Answer> {
+    let gates = [Gate::PodUnavailableBudgetDeleteGate, Gate::PodUnavailableBudgetUpdateGate];
+    if gates.iter().any(|gate| context.gates.enabled(*gate)) {
+        return None;
+    }
+    let [delete, update] = gates;
+    Some(Answer::bad_object(format!(
+        "feature PodUnavailableBudget is invalid, please open via feature-gate({delete}, {update})"
+    )))
+}

@@ -1,0 +1,3 @@
+//! BroadcastJob: runs a pod to its end on every node that fits.
+
+pub mod validate;
