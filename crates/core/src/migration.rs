@@ -87,25 +87,25 @@ pub enum Step {
 pub fn step(definition: &Value, version: &'static str) -> Result<Step, Error> {
     let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
     let versions = versions.map(Vec::as_slice).unwrap_or_default();
-    let serves = |entry: &&Value| entry["name"] == version && entry["served"] == true;
-    if !versions.iter().any(|entry| serves(&entry)) {
+    let is = |entry: &Value, flag: &str| entry.get(flag).and_then(Value::as_bool) == Some(true);
+    let named = |entry: &Value| entry.get("name").and_then(Value::as_str) == Some(version);
+    if !versions.iter().any(|entry| named(entry) && is(entry, "served")) {
         return Err(Error::NotServed { definition: target(definition).key.to_string(), version });
     }
-    let stores = |entry: &Value| entry["storage"] == true;
-    if !versions.iter().any(|entry| entry["name"] == version && stores(entry)) {
+    if !versions.iter().any(|entry| named(entry) && is(entry, "storage")) {
         // One of them must store at every moment, so all flags change in one patch.
         let operations: Vec<Value> = versions
             .iter()
             .enumerate()
             .map(|(index, entry)| {
                 let path = format!("/spec/versions/{index}/storage");
-                json!({"op": "replace", "path": path, "value": entry["name"] == version})
+                json!({"op": "replace", "path": path, "value": named(entry)})
             })
             .collect();
         let patch = Patch::Json(operations.into());
         return Ok(Step::SetStorage(Effect::Patch { target: target(definition), subresource: None, patch }));
     }
-    let stored = &definition["status"]["storedVersions"];
+    let stored = definition.pointer("/status/storedVersions").unwrap_or(&Value::Null);
     Ok(if *stored == json!([version]) { Step::Done } else { Step::Rewrite })
 }
 

@@ -4,3 +4,4 @@ pub mod endpoints;
 pub mod logging;
 pub mod options;
 pub mod protection_log;
+pub mod shared;

@@ -1,0 +1,106 @@
+//! What controllers and webhooks of one manager share.
+
+use std::sync::Arc;
+
+use kruise_api::gates::Gates;
+use kruise_core::{object::POD, pod::Pod};
+use kruise_runtime::{
+    cache::Cache,
+    clock::Clock,
+    lease::Fence,
+    metrics::{Framework, Registry},
+    random::Random,
+};
+use kube::Client;
+
+use crate::{
+    options::{Environment, Options},
+    protection_log::ProtectionLog,
+};
+
+/// What a manager is started with.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The flags.
+    pub options: Options,
+    /// The variables.
+    pub environment: Environment,
+    /// The open gates, with the rules between them applied.
+    pub gates: Gates,
+    /// The time of day.
+    pub clock: Clock,
+    /// Random names and jitter.
+    pub random: Random,
+}
+
+/// What controllers and webhooks share. Clones are cheap and the same.
+#[derive(Clone)]
+pub struct Shared(Arc<Parts>);
+
+/// The parts of [`Shared`].
+pub struct Parts {
+    /// Talks to the API server. Does not retry by itself.
+    pub client: Client,
+    /// What the manager was started with.
+    pub settings: Settings,
+    /// Whether the server resizes pods through the subresource `pods/resize`.
+    pub resize_subresource: bool,
+    /// All numbers for dashboards.
+    pub registry: Registry,
+    /// Those about the machinery.
+    pub metrics: Framework,
+    /// All pods.
+    pub pods: Cache<Pod>,
+    /// Whether this process may write as the leader.
+    pub fence: Fence,
+    /// Where refused deletions are noted.
+    pub protection_log: ProtectionLog,
+}
+
+/// The index of pods by the uids of their owners.
+pub const BY_OWNER: &str = "owner";
+/// The index of pods by their node.
+pub const BY_NODE: &str = "node";
+
+impl Shared {
+    /// The parts of a manager that talks to a server of this version.
+    pub fn new(
+        client: Client,
+        settings: Settings,
+        server_version: &str,
+        fence: Fence,
+        registry: Registry,
+    ) -> Self {
+        let metrics = Framework::new(&registry);
+        let pods = Cache::new(POD)
+            .with_index(BY_OWNER, |pod: &Pod, texts| {
+                texts.extend(pod.metadata.owner_references.iter().map(|owner| owner.uid.clone()));
+            })
+            .with_index(BY_NODE, |pod: &Pod, texts| {
+                if !pod.spec.node_name.is_empty() {
+                    texts.push(pod.spec.node_name.clone());
+                }
+            })
+            .with_metrics(&metrics);
+        let protection_log = ProtectionLog::open(&settings.options.protection_log_path);
+        let resize_subresource = kruise_api::version::uses_resize_subresource(server_version);
+        Self(Arc::new(Parts {
+            client,
+            settings,
+            resize_subresource,
+            registry,
+            metrics,
+            pods,
+            fence,
+            protection_log,
+        }))
+    }
+}
+
+impl std::ops::Deref for Shared {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
