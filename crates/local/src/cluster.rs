@@ -82,6 +82,9 @@ pub enum Error {
     /// The listener ended, which it never should.
     #[error("the listener ended")]
     Ended(#[source] tokio::task::JoinError),
+    /// A controller, the scheduler or a node panicked.
+    #[error("a part of the simulated cluster broke down; this is a bug")]
+    Broken(#[source] tokio::task::JoinError),
 }
 
 /// A running cluster.
@@ -164,11 +167,15 @@ impl Cluster {
         self.sim.server()
     }
 
-    /// Waits until the listener ends, which it should not before [`Self::stop`].
+    /// Waits until the listener ends or a part of the cluster breaks down, which should not happen before
+    /// [`Self::stop`].
     pub async fn ended(&mut self) -> Result<(), Error> {
-        match self.listening.join_next().await {
-            Some(Err(error)) => Err(Error::Ended(error)),
-            _ => Ok(()),
+        tokio::select! {
+            ended = self.listening.join_next() => match ended {
+                Some(Err(error)) => Err(Error::Ended(error)),
+                _ => Ok(()),
+            },
+            error = self.sim.failed() => Err(Error::Broken(error)),
         }
     }
 
@@ -180,5 +187,28 @@ impl Cluster {
             outcome = outcome.and(ended.map_err(Error::Ended));
         }
         outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_cluster_with_a_broken_part_ends_and_says_why() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = Settings {
+            port: Some(0),
+            kubeconfig: folder.path().join("kubeconfig"),
+            nodes: 1,
+            speed: 1.0,
+            seed: 1,
+            now: Timestamp::UNIX_EPOCH,
+        };
+        let mut cluster = start(&settings).await.unwrap();
+        cluster.sim.spawn(async { panic!("a node lost its mind") });
+        let error = cluster.ended().await.unwrap_err();
+        assert!(matches!(&error, Error::Broken(why) if why.to_string().contains("a node lost its mind")));
+        cluster.stop().await.unwrap();
     }
 }
