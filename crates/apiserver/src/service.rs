@@ -8,7 +8,7 @@ mod response;
 use std::convert::Infallible;
 use std::task::{Context, Poll};
 
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body::Body;
@@ -20,6 +20,9 @@ use crate::status::Status;
 
 /// The biggest body the server reads, as the real one.
 const MAX_BODY: usize = 3 << 20;
+/// How much of a bigger body is read and dropped: a client that is still sending when the connection closes would
+/// not see the answer.
+const MAX_DROPPED: usize = 256 << 20;
 
 impl<B> tower::Service<Request<B>> for ApiServer
 where
@@ -62,6 +65,12 @@ where
             frame.map_err(|error| Status::bad_request(format!("unable to read the body: {error}")))?;
         let Ok(mut data) = frame.into_data() else { continue };
         if whole.len() + first.as_ref().map_or(0, Bytes::len) + data.remaining() > MAX_BODY {
+            let mut dropped = data.remaining();
+            while dropped < MAX_DROPPED
+                && let Some(Ok(frame)) = body.frame().await
+            {
+                dropped += frame.data_ref().map_or(0, Buf::remaining);
+            }
             return Err(Status::too_large(format_args!("limit is {MAX_BODY}")));
         }
         let piece = data.copy_to_bytes(data.remaining());

@@ -52,6 +52,7 @@ impl DeleteOptions {
     }
 
     fn from_body(body: &Value) -> Result<Self, Status> {
+        check_types(body)?;
         let text = |path: &str| body.pointer(path).and_then(Value::as_str).map(str::to_owned);
         let stages: Vec<&str> = body
             .get("dryRun")
@@ -145,5 +146,60 @@ impl DeleteOptions {
             }
         }
         options
+    }
+}
+
+/// An option of the wrong type is refused: a delete that only looks like a dry run must not happen.
+fn check_types(body: &Value) -> Result<(), Status> {
+    let Value::Object(options) = body else {
+        return Err(Status::bad_request("DeleteOptions must be an object"));
+    };
+    let text = |value: &Value| value.is_string();
+    for (name, value) in options.iter().filter(|(_, value)| !value.is_null()) {
+        let (fits, wanted) = match name.as_str() {
+            "gracePeriodSeconds" => (value.is_i64(), "int64"),
+            "orphanDependents" => (value.is_boolean(), "bool"),
+            "propagationPolicy" => (text(value), "string"),
+            "dryRun" => (value.as_array().is_some_and(|list| list.iter().all(text)), "[]string"),
+            "preconditions" => {
+                let fields = value.as_object();
+                (
+                    fields.is_some_and(|fields| fields.values().all(|v| v.is_null() || text(v))),
+                    "Preconditions",
+                )
+            }
+            _ => continue,
+        };
+        if !fits {
+            return Err(Status::bad_request(format!(
+                "DeleteOptions in version \"v1\" cannot be handled as a DeleteOptions: json: cannot unmarshal {value} \
+                 into Go struct field DeleteOptions.{name} of type {wanted}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn options_of_the_wrong_type_are_refused() {
+        for body in [
+            json!([]),
+            json!({"gracePeriodSeconds": "x"}),
+            json!({"gracePeriodSeconds": 1.5}),
+            json!({"dryRun": "All"}),
+            json!({"propagationPolicy": 1}),
+            json!({"orphanDependents": "true"}),
+            json!({"preconditions": {"uid": 5}}),
+        ] {
+            assert_eq!(DeleteOptions::from_body(&body).unwrap_err().code, 400, "{body}");
+        }
+        let good = json!({"kind": "DeleteOptions", "gracePeriodSeconds": 0, "dryRun": ["All"], "preconditions": null});
+        assert!(DeleteOptions::from_body(&good).unwrap().dry_run);
     }
 }
