@@ -6,9 +6,14 @@
 pub mod admission;
 pub mod advancedcronjob;
 pub mod broadcastjob;
+pub mod canonical_json;
 pub mod effect;
+pub mod hash;
+pub mod lifecycle;
 pub mod migration;
 pub mod object;
 pub mod pod;
 pub mod podunavailablebudget;
+pub mod readiness;
+pub mod revision;
 pub mod text;

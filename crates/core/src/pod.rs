@@ -4,6 +4,10 @@
 //! texts are [shared](Pod::share). A rule that needs another field adds it here; what is needed rarely is fetched when
 //! it is needed.
 
+mod container;
+
+pub use container::{Amounts, Environment, FromMetadata, ResizePolicy, Resources, Source};
+
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer};
 
@@ -98,6 +102,11 @@ impl Pairs {
         self.0.get(found).map(|(_, value)| value)
     }
 
+    /// The text of a key.
+    pub fn text(&self, key: &str) -> Option<&str> {
+        self.get(key).map(Text::as_str)
+    }
+
     /// Whether there is such a key.
     pub fn contains(&self, key: &str) -> bool {
         self.get(key).is_some()
@@ -183,6 +192,13 @@ pub struct Container {
     pub image: Text,
     /// `Always` for a native sidecar, else nothing.
     pub restart_policy: Text,
+    /// What of its environment decides something.
+    pub env: Environment,
+    /// How much cpu and memory it asks for and may use.
+    #[serde(deserialize_with = "or_default")]
+    pub resources: Resources,
+    /// Whether it is started again when its cpu or memory changes.
+    pub resize_policy: ResizePolicy,
 }
 
 /// A condition that must be True before the pod is ready.
@@ -256,6 +272,8 @@ pub struct ContainerStatus {
     /// Waiting, running or terminated.
     #[serde(deserialize_with = "or_default")]
     pub state: ContainerState,
+    /// How much cpu and memory it has, if the kubelet tells.
+    pub resources: Option<Resources>,
 }
 
 /// Waiting, running or terminated; at most one of them.
@@ -317,10 +335,11 @@ impl Pod {
         let Spec { node_name, containers, init_containers, readiness_gates, restart_policy } = spec;
         pool.share(node_name);
         pool.share(restart_policy);
-        for Container { name, image, restart_policy } in
-            containers.iter_mut().chain(init_containers.iter_mut())
-        {
+        for container in containers.iter_mut().chain(init_containers.iter_mut()) {
+            let Container { name, image, restart_policy, env, resources, resize_policy: _ } = container;
             [name, image, restart_policy].into_iter().for_each(|text| pool.share(text));
+            env.share(pool);
+            resources.share(pool);
         }
         for ReadinessGate { condition_type } in readiness_gates.iter_mut() {
             pool.share(condition_type);
@@ -331,8 +350,19 @@ impl Pod {
             [r#type, status, reason, message].into_iter().for_each(|text| pool.share(text));
         }
         for container in container_statuses.iter_mut().chain(init_container_statuses.iter_mut()) {
-            let ContainerStatus { name, image, image_id, container_id: _, ready: _, restart_count: _, state } =
-                container;
+            let ContainerStatus {
+                name,
+                image,
+                image_id,
+                container_id: _,
+                ready: _,
+                restart_count: _,
+                state,
+                resources,
+            } = container;
+            if let Some(resources) = resources {
+                resources.share(pool);
+            }
             [name, image, image_id].into_iter().for_each(|text| pool.share(text));
             if let Some(Waiting { reason }) = &mut state.waiting {
                 pool.share(reason);
@@ -342,13 +372,15 @@ impl Pod {
 }
 
 /// The Go server writes `null` where it means nothing.
-fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+pub(crate) fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
-fn boxed<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Box<[T]>, D::Error> {
+pub(crate) fn boxed<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Box<[T]>, D::Error> {
     Ok(Option::<Vec<T>>::deserialize(deserializer)?.unwrap_or_default().into_boxed_slice())
 }
 

@@ -1,0 +1,237 @@
+//! The parts of a container that updates in place look at, in few bytes.
+
+use kruise_api::env;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use super::or_default;
+use crate::text::{Pool, Text};
+
+/// What of a container's environment decides something.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// The place of the container in the order of starting, if the pod has one. Larger ones come first.
+    pub priority: Option<i32>,
+    /// Variables whose values are labels or annotations of the pod, in the order of the list.
+    pub from_metadata: Box<[FromMetadata]>,
+}
+
+/// A variable whose value is a label or an annotation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FromMetadata {
+    /// The variable.
+    pub name: Text,
+    /// Where its value stands.
+    pub source: Source,
+    /// The key there.
+    pub key: Text,
+}
+
+/// Labels or annotations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// A label.
+    Label,
+    /// An annotation.
+    Annotation,
+}
+
+impl Environment {
+    pub(super) fn share(&mut self, pool: &mut Pool) {
+        for FromMetadata { name, source: _, key } in &mut self.from_metadata {
+            pool.share(name);
+            pool.share(key);
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[derive(Default)]
+struct Variable {
+    name: Text,
+    #[serde(deserialize_with = "or_default")]
+    value: Text,
+    value_from: Option<ValueFrom>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct ValueFrom {
+    field_ref: Option<FieldRef>,
+    config_map_key_ref: Option<KeyRef>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct FieldRef {
+    field_path: Text,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct KeyRef {
+    key: Text,
+}
+
+impl<'de> Deserialize<'de> for Environment {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let variables = Option::<Vec<Variable>>::deserialize(deserializer)?.unwrap_or_default();
+        let mut found = Self::default();
+        let mut from_metadata = Vec::new();
+        for variable in variables {
+            let Some(from) = variable.value_from else { continue };
+            if variable.name == env::CONTAINER_BARRIER {
+                let key = from.config_map_key_ref.unwrap_or_default().key;
+                found.priority =
+                    key.strip_prefix(env::BARRIER_KEY_PREFIX).and_then(|number| number.parse().ok());
+            }
+            let path = from.field_ref.unwrap_or_default().field_path;
+            let excluded = [env::SIDECARSET_VERSION, env::SIDECARSET_VERSION_ALT];
+            if !variable.value.is_empty() || excluded.contains(&variable.name.as_str()) {
+                continue;
+            }
+            let key = |prefix: &str| path.strip_prefix(prefix)?.strip_suffix("']").map(Text::from);
+            let source = key("metadata.labels['")
+                .map(|key| (Source::Label, key))
+                .or_else(|| key("metadata.annotations['").map(|key| (Source::Annotation, key)));
+            if let Some((source, key)) = source {
+                from_metadata.push(FromMetadata { name: variable.name, source, key });
+            }
+        }
+        found.from_metadata = from_metadata.into_boxed_slice();
+        Ok(found)
+    }
+}
+
+/// Cpu and memory. Other resources decide nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Resources {
+    /// What is asked for.
+    #[serde(deserialize_with = "or_default")]
+    pub requests: Amounts,
+    /// What may be used at most.
+    #[serde(deserialize_with = "or_default")]
+    pub limits: Amounts,
+}
+
+/// An amount of cpu and of memory, as it was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Amounts {
+    /// Of cpu.
+    #[serde(deserialize_with = "quantity")]
+    pub cpu: Option<Text>,
+    /// Of memory.
+    #[serde(deserialize_with = "quantity")]
+    pub memory: Option<Text>,
+}
+
+impl Amounts {
+    /// The amount of a resource.
+    pub fn get(&self, resource: &str) -> Option<&Text> {
+        match resource {
+            "cpu" => self.cpu.as_ref(),
+            "memory" => self.memory.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The amounts that are given, by the name of the resource.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Text)> {
+        let Self { cpu, memory } = self;
+        [("cpu", cpu), ("memory", memory)]
+            .into_iter()
+            .filter_map(|(name, amount)| Some((name, amount.as_ref()?)))
+    }
+}
+
+impl Resources {
+    pub(super) fn share(&mut self, pool: &mut Pool) {
+        let Self { requests, limits } = self;
+        for Amounts { cpu, memory } in [requests, limits] {
+            [cpu, memory].into_iter().flatten().for_each(|amount| pool.share(amount));
+        }
+    }
+}
+
+/// A server writes texts; people may write numbers.
+fn quantity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Text>, D::Error> {
+    Ok(match Value::deserialize(deserializer)? {
+        Value::String(text) => Some(text.into()),
+        Value::Number(number) => Some(number.to_string().into()),
+        _ => None,
+    })
+}
+
+/// Which resources cannot change without a restart of the container.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResizePolicy {
+    /// A change of cpu restarts it.
+    pub cpu_restarts: bool,
+    /// A change of memory restarts it.
+    pub memory_restarts: bool,
+}
+
+impl<'de> Deserialize<'de> for ResizePolicy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize, Default)]
+        #[serde(rename_all = "camelCase", default)]
+        struct Rule {
+            resource_name: Text,
+            restart_policy: Text,
+        }
+        let rules = Option::<Vec<Rule>>::deserialize(deserializer)?.unwrap_or_default();
+        let restarts = |resource: &str| {
+            rules
+                .iter()
+                .any(|rule| rule.resource_name == resource && rule.restart_policy == "RestartContainer")
+        };
+        Ok(Self { cpu_restarts: restarts("cpu"), memory_restarts: restarts("memory") })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::Container;
+    use super::*;
+
+    #[test]
+    fn only_what_decides_something_is_kept() {
+        let field =
+            |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
+        let container: Container = serde_json::from_value(json!({
+            "name": "main",
+            "env": [
+                {"name": "PLAIN", "value": "x"},
+                field("A", "metadata.labels['a/b']"),
+                field("B", "metadata.annotations['cfg']"),
+                field("IP", "status.podIP"),
+                field("SIDECARSET_VERSION", "metadata.annotations['v']"),
+                {"name": "KRUISE_CONTAINER_BARRIER",
+                    "valueFrom": {"configMapKeyRef": {"name": "x-barrier", "key": "p_-1"}}},
+            ],
+            "resources": {"requests": {"cpu": "100m", "memory": 1024, "gpu": "1"}, "limits": null},
+            "resizePolicy": [{"resourceName": "memory", "restartPolicy": "RestartContainer"}],
+        }))
+        .unwrap();
+        assert_eq!(container.env.priority, Some(-1));
+        let kept: Vec<_> =
+            container.env.from_metadata.iter().map(|one| (&*one.name, one.source, &*one.key)).collect();
+        assert_eq!(kept, [("A", Source::Label, "a/b"), ("B", Source::Annotation, "cfg")]);
+        assert_eq!(container.resources.requests.memory, Some("1024".into()));
+        assert_eq!(container.resources.limits, Amounts::default());
+        assert_eq!(container.resize_policy, ResizePolicy { cpu_restarts: false, memory_restarts: true });
+    }
+
+    /// A barrier without a ConfigMap crashed the original.
+    #[test]
+    fn a_barrier_that_names_no_key_is_no_priority() {
+        let env: Environment =
+            serde_json::from_value(json!([{"name": "KRUISE_CONTAINER_BARRIER", "valueFrom": {}}])).unwrap();
+        assert_eq!(env.priority, None);
+    }
+}
