@@ -9,6 +9,7 @@ pub mod broadcastjob;
 pub mod canonical_json;
 pub mod effect;
 pub mod hash;
+pub mod in_place;
 pub mod lifecycle;
 pub mod migration;
 pub mod object;
