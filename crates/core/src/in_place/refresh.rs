@@ -15,7 +15,7 @@ use super::{
 use crate::{
     effect::Effect,
     lifecycle,
-    pod::{Condition, Pod},
+    pod::Pod,
     revision,
 };
 
@@ -87,10 +87,4 @@ fn next_batch(pod: &Pod, state: State, options: &Options, now: Timestamp) -> Pro
         grace_seconds: 0,
     };
     Progress::write(batch::apply(pod, &change, state, json!({}), options, Time(now)).effect)
-}
-
-/// Whether a pod waits with `InPlaceUpdateReady` not True.
-pub fn is_paused(pod: &Pod) -> bool {
-    let condition = pod.condition(kruise_api::conditions::IN_PLACE_UPDATE_READY);
-    condition.is_some_and(|condition| !Condition::is_true(condition))
 }
