@@ -96,7 +96,7 @@ pub(super) fn batch_problem(
     }
     let last = state.last_container_statuses.as_ref()?;
     let missing: Vec<&str> =
-        last.keys().filter(|name| status(pod, name).is_none()).map(|name| name.as_str()).collect();
+        last.keys().filter(|name| status(pod, name).is_none()).map(Text::as_str).collect();
     if !missing.is_empty() {
         return Some(format!("not found statuses of containers {}", missing.join(", ")));
     }

@@ -12,12 +12,7 @@ use super::{
     start,
     state::{self, Change, State},
 };
-use crate::{
-    effect::Effect,
-    lifecycle,
-    pod::Pod,
-    revision,
-};
+use crate::{effect::Effect, lifecycle, pod::Pod, revision};
 
 /// The next write for a pod whose update runs, or has just ended. Every active pod is asked in every pass, also while the
 /// workload is paused.
