@@ -32,8 +32,8 @@ pub struct Observed<'a> {
     pub stored: Option<&'a Data>,
     /// What this replica serves.
     pub served: Option<&'a Pair>,
-    /// Since when this replica finds the stored authority in all bundles, as the last plan said.
-    pub found_since: Option<Timestamp>,
+    /// What the last plan found.
+    pub found: Option<&'a Found>,
     /// The configuration of mutating webhooks.
     pub mutating: Option<&'a Value>,
     /// The configuration of validating webhooks.
@@ -88,11 +88,20 @@ pub struct Publish {
     /// The authorities to trust, as PEM.
     pub bundle: String,
     /// For the next plan.
-    pub found_since: Option<Timestamp>,
+    pub found: Option<Found>,
     /// When to look again, if not as usual.
     pub wake_after: Option<Duration>,
     /// What keeps the work from being complete.
     pub problems: Vec<String>,
+}
+
+/// An authority that stands in all bundles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Which one, as PEM. The next one has to be found anew.
+    pub authority: String,
+    /// Since when this replica finds it.
+    pub since: Timestamp,
 }
 
 /// `spec.conversion` of a CRD.
@@ -171,14 +180,18 @@ fn publish(seen: &Observed<'_>, store: &Store, current: Option<bundle::Authority
 
     let is_found =
         published(seen).iter().all(|trusted| current.iter().all(|current| trusted.contains(current)));
-    let found_since = is_found.then(|| seen.found_since.unwrap_or(seen.now));
-    let (serve, wake_after) = serve(seen, store, current.as_ref(), found_since);
+    let found = is_found.then(|| {
+        let known = seen.found.filter(|found| found.authority == store.pair.authority);
+        let since = known.map_or(seen.now, |found| found.since);
+        Found { authority: store.pair.authority.clone(), since }
+    });
+    let (serve, wake_after) = serve(seen, store, current.as_ref(), found.as_ref());
     Plan::Publish(Box::new(Publish {
         configurations,
         conversions,
         serve,
         bundle: bundle::to_pem(&store.pair.authority, &store.previous),
-        found_since,
+        found,
         wake_after,
         problems,
     }))
@@ -189,7 +202,7 @@ fn serve(
     seen: &Observed<'_>,
     store: &Store,
     current: Option<&bundle::Authority>,
-    found_since: Option<Timestamp>,
+    found: Option<&Found>,
 ) -> (Serve, Option<Duration>) {
     let usable = |served: &&Pair| validity::check(served, &seen.environment.name(), seen.now).is_ok();
     let Some(served) = seen.served.filter(usable) else {
@@ -201,7 +214,7 @@ fn serve(
     if first(&served.authority).as_ref() == current {
         return (Serve::Now(store.pair.clone()), None);
     }
-    let waited = found_since.map(|since| seen.now.duration_since(since).unsigned_abs());
+    let waited = found.map(|found| seen.now.duration_since(found.since).unsigned_abs());
     match waited {
         Some(waited) if waited >= SETTLE => (Serve::Now(store.pair.clone()), None),
         waited => (Serve::Same, Some(SETTLE.saturating_sub(waited.unwrap_or_default()))),

@@ -1,12 +1,11 @@
 //! Several replicas, any order of steps, and someone who deletes and overwrites: whatever a replica serves is trusted.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use kruise_webhook::certificates::plan::SETTLE;
 use kruise_webhook::certificates::store::Store;
-use kruise_webhook::certificates::validity;
 use proptest::prelude::*;
 
 use crate::world::{NAME, Replica, World, authorities};
@@ -55,12 +54,10 @@ impl History {
 
 fn check(world: &World, replicas: &[Replica], history: &History) {
     for (i, replica) in replicas.iter().enumerate() {
-        let Some(served) = replica.served.as_ref() else { continue };
-        if validity::check(served, NAME, world.now).is_err() {
-            continue;
-        }
-        let authority = replica.authority().unwrap();
-        for bundle in world.bundles() {
+        // Certificates live for years and these stories for minutes, so all of them hold.
+        let Some(authority) = replica.authority() else { continue };
+        let bundles: BTreeSet<String> = world.bundles().into_iter().collect();
+        for bundle in bundles {
             assert!(authorities(&bundle).contains(&authority), "replica {i} serves what is not trusted");
         }
         for (_, bundles) in history.0.iter().filter(|_| replica.swapped) {
@@ -124,7 +121,7 @@ fn run(replicas: usize, turns: &[Turn]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
     fn whatever_happens_in_whatever_order_served_certificates_are_trusted(turns in turns(3)) {

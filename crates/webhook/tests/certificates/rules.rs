@@ -191,11 +191,11 @@ fn certificates_that_cannot_be_used_are_named() {
     check(&|pair| pair.key = "garbage".to_owned(), NAME, now(), "the key cannot be read");
     check(
         &|pair| {
-            pair.certificate = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_owned()
+            pair.certificate = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_owned();
         },
         NAME,
         now(),
-        "",
+        "the key does not belong to the certificate",
     );
 }
 
@@ -365,7 +365,7 @@ fn missing_and_broken_configurations_are_problems_that_do_not_stop_the_rest() {
         mode: Mode::Secret,
         stored: Some(&data),
         served: None,
-        found_since: None,
+        found: None,
         mutating: None,
         validating: Some(&broken),
         crds: &world.crds,
@@ -397,7 +397,7 @@ fn files_of_two_machines_are_trusted_side_by_side() {
             mode: Mode::Files,
             stored: Some(own),
             served: None,
-            found_since: None,
+            found: None,
             mutating: Some(&world.configurations[0]),
             validating: Some(&world.configurations[1]),
             crds: &[],

@@ -7,7 +7,7 @@ use std::time::Duration;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use jiff::{SignedDuration, Timestamp};
 use kruise_webhook::certificates::bundle::{self, Authority};
-use kruise_webhook::certificates::plan::{Conversion, Observed, Plan, Publish, Serve, plan};
+use kruise_webhook::certificates::plan::{Conversion, Found, Observed, Plan, Publish, Serve, plan};
 use kruise_webhook::certificates::registration::{Crd, Kind};
 use kruise_webhook::certificates::store::{Data, Store};
 use kruise_webhook::certificates::{Environment, Mode, Pair};
@@ -88,10 +88,10 @@ impl World {
         Self::at(START.parse().unwrap())
     }
 
-    /// A cluster for clients that look at the clock on the wall.
+    /// A hundred days ago by the clock on the wall: certificates of these days hold for real clients.
     #[expect(clippy::disallowed_methods, reason = "real TLS clients check certificates against real time")]
-    pub(crate) fn today() -> Self {
-        Self::at(Timestamp::now())
+    pub(crate) fn lately() -> Self {
+        Self::at(Timestamp::now().checked_sub(SignedDuration::from_hours(24 * 100)).unwrap())
     }
 
     fn at(now: Timestamp) -> Self {
@@ -199,7 +199,7 @@ enum Stage {
 
 pub(crate) struct Replica {
     pub(crate) served: Option<Pair>,
-    found_since: Option<Timestamp>,
+    found: Option<Found>,
     stage: Stage,
     /// Whether the certificate was swapped while another one held, so that even slow servers must trust it.
     pub(crate) swapped: bool,
@@ -208,7 +208,7 @@ pub(crate) struct Replica {
 
 impl Replica {
     pub(crate) fn new() -> Self {
-        Self { served: None, found_since: None, stage: Stage::Rest, swapped: false, last: None }
+        Self { served: None, found: None, stage: Stage::Rest, swapped: false, last: None }
     }
 
     /// One step: a read, or one write. Returns whether the step ended a whole pass.
@@ -247,7 +247,7 @@ impl Replica {
             mode: Mode::Secret,
             stored: world.secret.as_ref().map(|(data, _)| data),
             served: self.served.as_ref(),
-            found_since: self.found_since,
+            found: self.found.as_ref(),
             mutating: Some(&configurations[0]),
             validating: Some(&configurations[1]),
             crds,
@@ -260,7 +260,7 @@ impl Replica {
             Plan::Make(make) => store(make.make(world.now).unwrap()),
             Plan::Keep(data) => store(data),
             Plan::Publish(publish) => {
-                self.found_since = publish.found_since;
+                self.found = publish.found.clone();
                 self.last = Some((*publish).clone());
                 let configurations = publish
                     .configurations
