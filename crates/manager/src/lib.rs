@@ -1,5 +1,6 @@
 //! The manager: controllers and webhooks.
 
+pub mod certificates;
 pub mod endpoints;
 pub mod logging;
 pub mod options;

@@ -1,0 +1,440 @@
+//! Keeps the certificates of the webhooks in order, on every replica.
+//!
+//! The decisions are [`kruise_webhook::certificates`]'s; this reads what they need, writes what they say and shows the
+//! certificate to the listener. A pass reads the configurations and CRDs first and the Secret last, which the rules
+//! rely on. Every write carries the version that was read: when someone else was faster, the pass begins again.
+
+mod cluster;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kruise_api::catalogue;
+use kruise_runtime::clock::Clock;
+use kruise_runtime::metrics::Framework;
+use kruise_runtime::scope::Stop;
+use kruise_webhook::certificates::plan::{self, Found, Plan, Publish, Serve};
+use kruise_webhook::certificates::registration::{Crd, Kind};
+use kruise_webhook::certificates::store::Data;
+use kruise_webhook::certificates::{Environment, Mode, Pair, external, files, renew_before, validity};
+use kruise_webhook::listener::Current;
+use kruise_webhook::selfcheck::Check;
+use kube::Client;
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::options;
+use cluster::{Cluster, Secret};
+
+/// How long after a success everything is looked at again.
+const RESYNC: Duration = Duration::from_secs(60);
+/// The same where files are the only place, and nobody tells of their changes.
+const RESYNC_FILES: Duration = Duration::from_secs(10);
+/// Changes come in groups; one pass sees them all.
+const GATHER: Duration = Duration::from_millis(200);
+/// How long one pass may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The wait after a failure, which doubles.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+/// The longest wait after a failure.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// The longest wait while the program has not started yet.
+const LONGEST_FIRST_WAIT: Duration = Duration::from_secs(2);
+/// How often a pass begins again because someone else was faster.
+const MOST_TRIES: usize = 10;
+
+/// Why certificates are not in order.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The cluster did not do what we asked.
+    #[error("failed to {doing} {object}")]
+    Cluster {
+        /// What we were doing.
+        doing: &'static str,
+        /// To what.
+        object: String,
+        /// What the server says.
+        source: Box<kube::Error>,
+    },
+    /// Something is missing or wrong, and someone else has to change it.
+    #[error("{}", .0.join("; "))]
+    Incomplete(Vec<String>),
+    /// A certificate could not be made.
+    #[error(transparent)]
+    Make(#[from] kruise_webhook::certificates::authority::Error),
+    /// A certificate cannot be shown.
+    #[error("the certificate cannot be served")]
+    Serve(#[from] validity::Problem),
+    /// Files are the only place, and they cannot be written.
+    #[error("certificates cannot be kept")]
+    Files(#[from] files::Error),
+    /// Others are always faster.
+    #[error("certificates changed {MOST_TRIES} times while they were looked at")]
+    Restless,
+    /// The server does not answer.
+    #[error("certificates were not looked through within {PATIENCE:?}")]
+    Slow,
+    /// The start took too long.
+    #[error("webhook certificates were not ready within {limit:?}")]
+    NotInitialized {
+        /// The limit.
+        limit: Duration,
+        /// The last failure.
+        source: Option<Box<Error>>,
+    },
+}
+
+/// What the certificates are for and where they are kept.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where the webhooks are.
+    pub environment: Environment,
+    /// Who makes the certificates.
+    pub mode: Mode,
+    /// The Secret, in the namespace of the environment.
+    pub secret: String,
+    /// The folder of the files.
+    pub folder: PathBuf,
+    /// The paths that have a handler.
+    pub paths: BTreeSet<String>,
+}
+
+impl Settings {
+    /// From the variables of the manager. `is_external` is the gate `EnableExternalCerts`.
+    pub fn new(variables: &options::Environment, is_external: bool, paths: BTreeSet<String>) -> Self {
+        let certificates = &variables.certificates;
+        let renew_before = match certificates.renew_before.as_deref().map(renew_before::parse) {
+            Some(Ok(asked)) => asked,
+            None => renew_before::DEFAULT,
+            Some(Err(why)) => {
+                tracing::error!("{why}");
+                renew_before::DEFAULT
+            }
+        };
+        Self {
+            environment: Environment {
+                namespace: variables.namespace.clone(),
+                service: certificates.service.clone(),
+                host: certificates.host.clone(),
+                port: certificates.port,
+                renew_before,
+            },
+            mode: match (is_external, certificates.on_disk) {
+                (true, _) => Mode::External,
+                (false, true) => Mode::Files,
+                (false, false) => Mode::Secret,
+            },
+            secret: certificates.secret.clone(),
+            folder: certificates.folder.clone(),
+            paths,
+        }
+    }
+}
+
+/// Keeps the certificates in order.
+#[derive(Debug)]
+pub struct Certificates {
+    cluster: Cluster,
+    settings: Settings,
+    clock: Clock,
+    current: Current,
+    check: Check,
+    served: Option<Pair>,
+    found: Option<Found>,
+    /// Our CRDs as they were read; they are large, so each version is read once.
+    crds: BTreeMap<String, Crd>,
+    metrics: Option<Framework>,
+}
+
+/// How a look at everything ended.
+enum Looked {
+    /// Something was stored or someone else was faster; look again.
+    Again,
+    /// All is written. Look again after this time, if not as usual.
+    Done(Option<Duration>),
+}
+
+impl Certificates {
+    /// Shows certificates through `current`, and tells `check` whom to trust once everything is complete.
+    pub fn new(client: Client, settings: Settings, clock: Clock, current: Current, check: Check) -> Self {
+        let cluster = Cluster::new(client, &settings.environment.namespace, &settings.secret);
+        let (served, found, crds) = (None, None, BTreeMap::new());
+        Self { cluster, settings, clock, current, check, served, found, crds, metrics: None }
+    }
+
+    /// Counts how often a certificate was taken into use, and how often one could not be.
+    #[must_use]
+    pub fn with_metrics(mut self, metrics: &Framework) -> Self {
+        self.metrics = Some(metrics.clone());
+        self
+    }
+
+    /// Tries until everything is complete for the first time.
+    pub async fn initialize(&mut self, limit: Duration) -> Result<(), Error> {
+        let end = Instant::now() + limit;
+        let mut wait = FIRST_WAIT;
+        let mut last = None;
+        loop {
+            match tokio::time::timeout_at(end, self.sync()).await {
+                Ok(Ok(_)) => return Ok(()),
+                Ok(Err(error)) => {
+                    tracing::warn!(error = chain(&error), "webhook certificates are not ready yet");
+                    last = Some(Box::new(error));
+                }
+                Err(_) => {}
+            }
+            if Instant::now() + wait >= end {
+                tokio::time::sleep_until(end).await;
+                return Err(Error::NotInitialized { limit, source: last });
+            }
+            tokio::time::sleep(wait).await;
+            wait = (wait * 2).min(LONGEST_FIRST_WAIT);
+        }
+    }
+
+    /// Keeps everything in order until asked to stop.
+    pub async fn run(mut self, stop: Stop) {
+        let changed = Arc::new(Notify::new());
+        let mut watches = JoinSet::new();
+        for watch in self.cluster.watches(self.settings.mode) {
+            watches.spawn(watch.run(changed.clone()));
+        }
+        let work = async {
+            let mut failures = 0u32;
+            let mut wait = Duration::ZERO;
+            loop {
+                if tokio::time::timeout(wait, changed.notified()).await.is_ok() {
+                    tokio::time::sleep(GATHER).await;
+                }
+                wait = match self.sync().await {
+                    Ok(next) => {
+                        failures = 0;
+                        next
+                    }
+                    Err(error) => {
+                        tracing::error!(error = chain(&error), "webhook certificates are not in order");
+                        failures = failures.saturating_add(1);
+                        FIRST_WAIT.saturating_mul(1 << failures.min(16)).min(LONGEST_WAIT)
+                    }
+                };
+            }
+        };
+        tokio::select! {
+            () = work => {}
+            () = stop.asked() => {}
+        }
+        watches.shutdown().await;
+    }
+
+    /// Looks until there is nothing more to do. Returns when to look again.
+    async fn sync(&mut self) -> Result<Duration, Error> {
+        let passes = async {
+            for _ in 0..MOST_TRIES {
+                if let Looked::Done(next) = self.look().await? {
+                    return Ok(next);
+                }
+            }
+            Err(Error::Restless)
+        };
+        let next = tokio::time::timeout(PATIENCE, passes).await.map_err(|_| Error::Slow)??;
+        if let Some(served) = &self.served {
+            self.check.trust(&served.authority);
+        }
+        let resync = if self.settings.mode == Mode::Files { RESYNC_FILES } else { RESYNC };
+        Ok(next.unwrap_or(resync).min(resync))
+    }
+
+    async fn look(&mut self) -> Result<Looked, Error> {
+        let mutating = self.cluster.configuration(Kind::Mutating).await?;
+        let validating = self.cluster.configuration(Kind::Validating).await?;
+        let crds = self.read_crds().await?;
+        if self.settings.mode == Mode::External {
+            let secret = self.cluster.secret().await?;
+            return self.look_external(mutating.as_ref(), validating.as_ref(), &crds, secret.as_ref());
+        }
+        // Last: see the documentation of the rules.
+        let secret = match self.settings.mode {
+            Mode::Files => None,
+            Mode::Secret | Mode::External => self.cluster.secret().await?,
+        };
+        let stored = match self.settings.mode {
+            Mode::Files => files::read(&self.settings.folder),
+            Mode::Secret | Mode::External => secret.as_ref().map(|secret| secret.data.clone()),
+        };
+        let now = self.clock.now();
+        let seen = plan::Observed {
+            now,
+            environment: &self.settings.environment,
+            mode: self.settings.mode,
+            stored: stored.as_ref(),
+            served: self.served.as_ref(),
+            found: self.found.as_ref(),
+            mutating: mutating.as_ref(),
+            validating: validating.as_ref(),
+            crds: &crds,
+            paths: &self.settings.paths,
+        };
+        match plan::plan(&seen) {
+            Plan::Make(make) => {
+                tracing::info!(why = make.why, name = make.name, "making a certificate for the webhooks");
+                let data = make.make(now)?;
+                self.store(secret.as_ref(), data).await?;
+                Ok(Looked::Again)
+            }
+            Plan::Keep(data) => {
+                tracing::info!("completing what is stored about the certificate of the webhooks");
+                self.store(secret.as_ref(), data).await?;
+                Ok(Looked::Again)
+            }
+            Plan::Publish(publish) => self.publish(*publish, stored.as_ref()).await,
+        }
+    }
+
+    fn look_external(
+        &mut self,
+        mutating: Option<&Value>,
+        validating: Option<&Value>,
+        crds: &[Crd],
+        secret: Option<&Secret>,
+    ) -> Result<Looked, Error> {
+        let name = format!("{}/{}", self.settings.environment.namespace, self.settings.secret);
+        let plan = external::plan(&external::Observed {
+            now: self.clock.now(),
+            environment: &self.settings.environment,
+            secret: &name,
+            stored: secret.map(|secret| &secret.data),
+            served: self.served.as_ref(),
+            mutating,
+            validating,
+            crds,
+            paths: &self.settings.paths,
+        });
+        if let Some(pair) = plan.serve {
+            let data = Data::from([
+                (external::CERTIFICATE.to_owned(), pair.certificate.clone().into_bytes()),
+                (external::KEY.to_owned(), pair.key.clone().into_bytes()),
+                (
+                    kruise_webhook::certificates::store::CA_CERT.to_owned(),
+                    pair.authority.clone().into_bytes(),
+                ),
+            ]);
+            self.show(pair)?;
+            self.write_files(&data);
+        }
+        if plan.problems.is_empty() { Ok(Looked::Done(None)) } else { Err(Error::Incomplete(plan.problems)) }
+    }
+
+    /// The CRDs of the cluster that we know.
+    async fn read_crds(&mut self) -> Result<Vec<Crd>, Error> {
+        let known: BTreeSet<String> = catalogue::CRDS.iter().map(|crd| crd.name()).collect();
+        let mut found = BTreeMap::new();
+        for (name, version) in self.cluster.crd_versions().await? {
+            if !known.contains(&name) {
+                continue;
+            }
+            let crd = match self.crds.remove(&name).filter(|crd| crd.resource_version == version) {
+                Some(crd) => crd,
+                // Gone between the list and the look: then it needs nothing.
+                None => match self.cluster.crd(&name).await? {
+                    Some(crd) => crd,
+                    None => continue,
+                },
+            };
+            found.insert(name, crd);
+        }
+        self.crds = found;
+        Ok(self.crds.values().cloned().collect())
+    }
+
+    async fn store(&self, secret: Option<&Secret>, data: Data) -> Result<(), Error> {
+        match self.settings.mode {
+            Mode::Files => Ok(files::write(&self.settings.folder, &data)?),
+            // Whether we or someone else was faster, the next look tells.
+            Mode::Secret | Mode::External => self.cluster.write_secret(secret, &data).await.map(|_| ()),
+        }
+    }
+
+    async fn publish(&mut self, publish: Publish, stored: Option<&Data>) -> Result<Looked, Error> {
+        let Publish { configurations, conversions, serve, found, wake_after, problems, bundle: _ } = publish;
+        self.found = found;
+        let mut later = None;
+        match serve {
+            Serve::Same => {}
+            Serve::Now(pair) => self.show(pair)?,
+            Serve::AfterWrites(pair) => later = Some(pair),
+        }
+        // One object that cannot be written must not keep the others from being trusted.
+        let mut failed = None;
+        let mut conflict = false;
+        for (kind, object) in configurations {
+            match self.cluster.replace_configuration(kind, &object).await {
+                Ok(written) => conflict |= !written,
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        for conversion in conversions {
+            match self.cluster.replace_conversion(&conversion).await {
+                Ok(written) => conflict |= !written,
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        if conflict {
+            return Ok(Looked::Again);
+        }
+        if let Some(pair) = later {
+            self.show(pair)?;
+        }
+        if self.settings.mode == Mode::Secret
+            && let Some(data) = stored
+        {
+            self.write_files(data);
+        }
+        if problems.is_empty() { Ok(Looked::Done(wake_after)) } else { Err(Error::Incomplete(problems)) }
+    }
+
+    fn show(&mut self, pair: Pair) -> Result<(), Error> {
+        let certified = pair.certified();
+        if let Some(metrics) = &self.metrics {
+            metrics.certificate_reads.inc(&[]);
+            if certified.is_err() {
+                metrics.certificate_errors.inc(&[]);
+            }
+        }
+        self.current.set(certified?);
+        tracing::info!("serving a new certificate");
+        // Once everything was complete, the check follows what is served.
+        if self.check.is_initialized() {
+            self.check.trust(&pair.authority);
+        }
+        self.served = Some(pair);
+        Ok(())
+    }
+
+    /// Files beside a Secret are for others to look at: without them everything works.
+    fn write_files(&self, data: &Data) {
+        if let Err(error) = files::write(&self.settings.folder, data) {
+            tracing::warn!(error = chain(&error), "certificates are served from memory only");
+        }
+    }
+}
+
+/// An error with what is behind it.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text = format!("{text}: {cause}");
+        next = cause.source();
+    }
+    text
+}
