@@ -3,7 +3,12 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result, ensure};
-use kruise_api::catalogue::CRDS;
+use kruise_api::{catalogue::CRDS, crd::Crd, gates::Gates};
+use kruise_core::features::{page, rbac, webhooks};
+use serde_json::Value;
+
+/// Folders in which every file is generated.
+const FOLDERS: &[&str] = &["charts/kruise/crds", "config/rbac", "config/webhook"];
 
 /// One generated file: its place in the checkout and its content.
 pub(crate) struct Generated {
@@ -13,18 +18,41 @@ pub(crate) struct Generated {
 
 /// Everything that is generated, in a fixed order.
 pub(crate) fn all() -> Result<Vec<Generated>> {
-    CRDS.iter()
-        .map(|crd| {
-            let path = format!("charts/kruise/crds/{}_{}.yaml", crd.group, crd.plural);
-            let yaml =
-                serde_saphyr::to_string(&crd.object()).with_context(|| format!("failed to write {path}"))?;
-            let head = "# Made by `cargo xtask generate` from the types in crates/api. Do not edit.\n";
-            Ok(Generated { path, content: format!("{head}{yaml}\n").replace("\n\n", "\n") })
-        })
-        .collect()
+    let mut files = CRDS.iter().map(|crd| definition(crd)).collect::<Result<Vec<_>>>()?;
+    let gates = Gates::default();
+    let [mutating, validating] = webhooks::configurations(&gates, &webhooks::Options::default());
+    files.push(manifest("config/rbac/manager.yaml", &rbac::objects(&gates))?);
+    files.push(manifest("config/rbac/users.yaml", &rbac::user_roles())?);
+    files.push(manifest("config/webhook/mutating.yaml", &[mutating])?);
+    files.push(manifest("config/webhook/validating.yaml", &[validating])?);
+    let head = "<!-- Made by `cargo xtask generate` from crates/core/src/features. Do not edit. -->\n\n";
+    files.push(Generated {
+        path: "docs/features.md".to_owned(),
+        content: format!("{head}{}", page::markdown()),
+    });
+    Ok(files)
 }
 
-/// Writes every generated file that differs, removes CRDs that no kind makes any more, and tells what changed.
+fn definition(crd: &Crd) -> Result<Generated> {
+    let path = format!("charts/kruise/crds/{}_{}.yaml", crd.group, crd.plural);
+    let yaml = serde_saphyr::to_string(&crd.object()).with_context(|| format!("failed to write {path}"))?;
+    let head = "# Made by `cargo xtask generate` from the types in crates/api. Do not edit.\n";
+    Ok(Generated { path, content: format!("{head}{yaml}\n").replace("\n\n", "\n") })
+}
+
+/// Objects of an installation with the gates as they are by default, in one file.
+fn manifest(path: &str, objects: &[Value]) -> Result<Generated> {
+    let mut content =
+        String::from("# Made by `cargo xtask generate` from crates/core/src/features. Do not edit.\n");
+    for (index, object) in objects.iter().enumerate() {
+        let yaml = serde_saphyr::to_string(object).with_context(|| format!("failed to write {path}"))?;
+        let between = if index == 0 { "" } else { "---\n" };
+        content.push_str(&format!("{between}{}\n", yaml.trim_end()));
+    }
+    Ok(Generated { path: path.to_owned(), content })
+}
+
+/// Writes every generated file that differs, removes those that nothing makes any more, and tells what changed.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let files = all()?;
     let mut changed = 0;
@@ -60,14 +88,15 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Files in the CRD folder that nothing generates.
+/// Files in folders of generated files that nothing generates.
 fn left_over(root: &Path, files: &[Generated]) -> Result<Vec<String>> {
-    let folder = "charts/kruise/crds";
     let mut stale = Vec::new();
-    for entry in fs::read_dir(root.join(folder)).with_context(|| format!("failed to read {folder}"))? {
-        let path = format!("{folder}/{}", entry?.file_name().to_string_lossy());
-        if !files.iter().any(|file| file.path == path) {
-            stale.push(path);
+    for folder in FOLDERS {
+        for entry in fs::read_dir(root.join(folder)).with_context(|| format!("failed to read {folder}"))? {
+            let path = format!("{folder}/{}", entry?.file_name().to_string_lossy());
+            if !files.iter().any(|file| file.path == path) {
+                stale.push(path);
+            }
         }
     }
     stale.sort();

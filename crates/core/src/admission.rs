@@ -3,6 +3,7 @@
 //! A rule of admission is a pure function from a [`Request`] and what the caches know to an [`Answer`]. The web server
 //! only decodes, calls and encodes; it knows no kinds.
 
+pub mod handler;
 pub mod kinds;
 pub mod patch;
 pub mod pod;

@@ -5,4 +5,5 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test ends by panicking")]
 
 mod kinds;
+mod manifests;
 mod nodes;
