@@ -17,6 +17,7 @@ pub mod lifecycle;
 pub mod migration;
 pub mod object;
 pub mod pod;
+pub mod pod_readiness;
 pub mod podunavailablebudget;
 pub mod readiness;
 pub mod revision;

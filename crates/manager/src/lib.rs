@@ -1,6 +1,7 @@
 //! The manager: controllers and webhooks.
 
 pub mod certificates;
+pub mod controllers;
 pub mod endpoints;
 pub mod logging;
 pub mod options;

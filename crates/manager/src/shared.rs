@@ -7,6 +7,7 @@ use kruise_core::{object::POD, pod::Pod};
 use kruise_runtime::{
     cache::Cache,
     clock::Clock,
+    events::Events,
     lease::Fence,
     metrics::{Framework, Registry},
     random::Random,
@@ -49,6 +50,8 @@ pub struct Parts {
     pub registry: Registry,
     /// Those about the machinery.
     pub metrics: Framework,
+    /// Where events go.
+    pub events: Events,
     /// All pods.
     pub pods: Cache<Pod>,
     /// Whether this process may write as the leader.
@@ -82,6 +85,7 @@ impl Shared {
                 }
             })
             .with_metrics(&metrics);
+        let events = Events::new(settings.clock.clone(), settings.random.clone(), metrics.clone());
         let protection_log = ProtectionLog::open(&settings.options.protection_log_path);
         let resize_subresource = kruise_api::version::uses_resize_subresource(server_version);
         Self(Arc::new(Parts {
@@ -90,6 +94,7 @@ impl Shared {
             resize_subresource,
             registry,
             metrics,
+            events,
             pods,
             fence,
             protection_log,

@@ -204,7 +204,7 @@ impl Candidate {
                 }
             }
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// One try. The time it took may not count for us: a lease is held from when the try began.
@@ -245,7 +245,7 @@ impl Candidate {
             return Try::HeldBy(record.holder);
         }
         let next = record.taken_by(&self.settings, self.clock.now());
-        match self.api.replace(&self.settings.name, &options, &next.into_lease(lease)).await {
+        match self.api.replace(&self.settings.name, &options, &next.onto(lease)).await {
             Ok(lease) => self.see(lease),
             Err(error) => Try::Failed(error),
         }
@@ -319,7 +319,7 @@ impl Leader {
     async fn release(self) {
         let Candidate { api, settings, clock, seen, .. } = self.0;
         let Some(Seen { lease, record, .. }) = seen else { return };
-        let free = record.released(clock.now()).into_lease(lease);
+        let free = record.released(clock.now()).onto(lease);
         let options = PostParams::default();
         match timeout(settings.renew_deadline / 2, api.replace(&settings.name, &options, &free)).await {
             Ok(Ok(_)) => tracing::info!("gave the lease back"),

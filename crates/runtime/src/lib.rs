@@ -5,9 +5,15 @@
 //! parts does the same in every run.
 
 pub mod cache;
+pub mod client;
 pub mod clock;
+pub mod controller;
+pub mod effects;
+pub mod events;
+pub mod freshness;
 pub mod lease;
 pub mod metrics;
+pub mod queue;
 pub mod random;
 pub mod scope;
 mod version;

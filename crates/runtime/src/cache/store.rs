@@ -201,7 +201,9 @@ mod tests {
 
     fn store() -> Store<Plain> {
         let mut store = Store::default();
-        store.add_index("app", |object, texts| texts.extend(object.metadata.labels.get("app").cloned()));
+        store.add_index("app", |object: &Plain, texts| {
+            texts.extend(object.metadata.labels.get("app").cloned());
+        });
         store
     }
 

@@ -72,11 +72,11 @@ impl Record {
     pub(super) fn new_lease(&self, settings: &Settings) -> DynamicObject {
         let types = TypeMeta { api_version: "coordination.k8s.io/v1".to_owned(), kind: "Lease".to_owned() };
         let metadata = ObjectMeta { name: Some(settings.name.clone()), ..ObjectMeta::default() };
-        self.into_lease(DynamicObject { types: Some(types), metadata, data: json!({}) })
+        self.onto(DynamicObject { types: Some(types), metadata, data: json!({}) })
     }
 
     /// The lease with this record in it. Fields that we do not know stay.
-    pub(super) fn into_lease(&self, mut lease: DynamicObject) -> DynamicObject {
+    pub(super) fn onto(&self, mut lease: DynamicObject) -> DynamicObject {
         if !lease.data.get("spec").is_some_and(Value::is_object) {
             lease.data = json!({"spec": {}});
         }

@@ -1,0 +1,401 @@
+//! The only place that writes to a cluster.
+//!
+//! A plan is a list of [effects](Effect). The [`Executor`] carries them out: with their preconditions, within a rate,
+//! creates in growing batches (a mistake in a template then costs one refused pod, not thousands). It records each write
+//! with [freshness](crate::freshness), so that the key that wrote waits until it can read it. It refuses to write when
+//! the process does not lead any more.
+
+mod call;
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures::{FutureExt as _, StreamExt as _, stream};
+use kruise_core::{
+    effect::{Effect, Patch},
+    object::{ObjectKey, Resource},
+};
+use tokio::time::Instant;
+use tracing::{debug, info, warn};
+
+use crate::{
+    events::Recorder,
+    freshness::{Freshness, Want},
+    lease::Fence,
+    metrics::Framework,
+    queue::Bucket,
+};
+use call::{Answer, Call};
+
+/// Bounds of an executor.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Writes per second.
+    pub qps: f64,
+    /// Writes that may come at once.
+    pub burst: u32,
+    /// Writes of one plan that may be under way at once.
+    pub parallel: usize,
+    /// How long one write may take.
+    pub timeout: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { qps: 30.0, burst: 50, parallel: 16, timeout: Duration::from_secs(30) }
+    }
+}
+
+/// Why an effect did not happen, or may not have.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Why {
+    /// The object is not as it was seen: look again.
+    #[error("the object has changed meanwhile")]
+    Conflict,
+    /// The server said no, and will say so again.
+    #[error("the server refused: {message} ({reason})")]
+    Refused {
+        /// Its code.
+        code: u16,
+        /// One word.
+        reason: String,
+        /// A sentence.
+        message: String,
+    },
+    /// The server wants to be left alone for a while.
+    #[error("the server asks to wait {0:?}")]
+    Throttled(Duration),
+    /// Nobody knows whether it happened. It is tried again before anything else is done for its key.
+    #[error("no clear answer: {0}")]
+    Uncertain(String),
+    /// This process does not lead any more.
+    #[error("this process does not lead any more")]
+    NotLeading,
+    /// Others of the same plan failed before.
+    #[error("left out because others failed before")]
+    LeftOut,
+}
+
+/// An effect that did not happen.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("failed to {verb} {resource} {object}: {why}")]
+pub struct Failure {
+    /// Which effect of the plan.
+    pub index: usize,
+    /// `create`, `patch` or `delete`.
+    pub verb: &'static str,
+    /// Plural of the kind.
+    pub resource: &'static str,
+    /// The object.
+    pub object: ObjectKey,
+    /// Why not.
+    pub why: Why,
+}
+
+/// How a plan went.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[must_use]
+pub struct Outcome {
+    /// How many writes happened.
+    pub done: usize,
+    /// What did not happen, in the order of the plan.
+    pub failed: Vec<Failure>,
+}
+
+impl Outcome {
+    /// Nothing, or what went wrong.
+    pub fn ok(self) -> Result<(), Error> {
+        if self.failed.is_empty() { Ok(()) } else { Err(Error { failed: self.failed }) }
+    }
+}
+
+/// Some effects of a plan did not happen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Error {
+    /// Which ones; never empty.
+    pub failed: Vec<Failure>,
+}
+
+impl Error {
+    /// How long the server wants to be left alone.
+    pub fn retry_after(&self) -> Duration {
+        let waits = self.failed.iter().map(|failure| match failure.why {
+            Why::Throttled(wait) => wait,
+            _ => Duration::ZERO,
+        });
+        waits.max().unwrap_or_default()
+    }
+
+    /// Whether the only thing wrong is that objects changed meanwhile.
+    pub fn is_conflict(&self) -> bool {
+        self.failed.iter().all(|failure| failure.why == Why::Conflict)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(first) = self.failed.first() {
+            write!(formatter, "{first}")?;
+        }
+        let more = self.failed.len().saturating_sub(1);
+        if more > 0 { write!(formatter, " (and {more} more)") } else { Ok(()) }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Carries out plans. Clones are the same executor.
+#[derive(Clone)]
+pub struct Executor(Arc<Inner>);
+
+struct Inner {
+    controller: &'static str,
+    client: kube::Client,
+    freshness: Freshness,
+    recorder: Recorder,
+    fence: Fence,
+    options: Options,
+    bucket: Mutex<Bucket>,
+    metrics: Framework,
+}
+
+impl fmt::Debug for Executor {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Executor").field("controller", &self.0.controller).finish_non_exhaustive()
+    }
+}
+
+impl Executor {
+    /// An executor. The client must not retry by itself: retries belong to the queue.
+    pub fn new(
+        controller: &'static str,
+        client: kube::Client,
+        freshness: Freshness,
+        recorder: Recorder,
+        fence: Fence,
+        options: Options,
+        metrics: Framework,
+    ) -> Self {
+        let bucket = Mutex::new(Bucket::new(options.qps, options.burst));
+        Self(Arc::new(Inner { controller, client, freshness, recorder, fence, options, bucket, metrics }))
+    }
+
+    /// Carries out the effects of one plan for `key`. Changes and deletions come first, then creates in batches of one,
+    /// two, four and so on; a batch with a failure is the last. An event is told when the effect before it happened.
+    pub async fn act(&self, key: &ObjectKey, effects: &[Effect]) -> Outcome {
+        let mut results: Vec<Option<Result<(), Why>>> = vec![None; effects.len()];
+        let is_create = |effect: &Effect| matches!(effect, Effect::Create { .. });
+        let is_write = |effect: &Effect| !matches!(effect, Effect::Event(_));
+        let numbered = || effects.iter().enumerate().filter(|(_, effect)| is_write(effect));
+        let changes: Vec<_> = numbered().filter(|(_, effect)| !is_create(effect)).collect();
+        self.run(key, &changes, &mut results).await;
+        let mut creates: Vec<_> = numbered().filter(|(_, effect)| is_create(effect)).collect();
+        let mut size = 1;
+        while !creates.is_empty() {
+            let rest = creates.split_off(size.min(creates.len()));
+            let well = self.run(key, &creates, &mut results).await;
+            creates = rest;
+            size *= 2;
+            if !well {
+                for (index, _) in creates.drain(..) {
+                    set(&mut results, index, Err(Why::LeftOut));
+                }
+            }
+        }
+        self.tell(effects, &results);
+        outcome(effects, results)
+    }
+
+    /// Sends again the writes of `key` of which nobody knows whether they happened.
+    pub async fn clear_doubts(&self, key: &ObjectKey) -> Outcome {
+        let doubts = self.0.freshness.take_doubts(key);
+        if doubts.is_empty() {
+            return Outcome::default();
+        }
+        let mut results: Vec<Option<Result<(), Why>>> = Vec::with_capacity(doubts.len());
+        for effect in &doubts {
+            let result = self.write(key, effect, true).await;
+            // A clear no is an answer too: the next plan starts from what is.
+            results.push(Some(match result {
+                Err(Why::Refused { .. } | Why::Conflict) => Ok(()),
+                Err(Why::Throttled(wait)) => {
+                    self.0.freshness.doubt(key, effect.clone());
+                    Err(Why::Throttled(wait))
+                }
+                other => other,
+            }));
+        }
+        outcome(&doubts, results)
+    }
+
+    async fn run(
+        &self,
+        key: &ObjectKey,
+        effects: &[(usize, &Effect)],
+        results: &mut [Option<Result<(), Why>>],
+    ) -> bool {
+        let calls: Vec<_> = effects
+            .iter()
+            .map(|&(index, effect)| async move { (index, self.write(key, effect, false).await) }.boxed())
+            .collect();
+        let ended: Vec<(usize, Result<(), Why>)> =
+            stream::iter(calls).buffered(self.0.options.parallel.max(1)).collect().await;
+        let well = ended.iter().all(|(_, result)| result.is_ok());
+        for (index, result) in ended {
+            set(results, index, result);
+        }
+        well
+    }
+
+    async fn write(&self, key: &ObjectKey, effect: &Effect, again: bool) -> Result<(), Why> {
+        let Some(call) = Call::of(effect) else { return Ok(()) };
+        let (verb, resource, object) = (call.verb, call.resource, call.object.clone());
+        let wait = self.0.bucket.lock().unwrap_or_else(PoisonError::into_inner).take(Instant::now());
+        if !wait.is_zero() {
+            tokio::time::sleep(wait).await;
+        }
+        let result = if self.0.fence.is_open() {
+            let answer = call.send(&self.0.client, self.0.options.timeout).await;
+            self.judge(key, effect, again, answer).await
+        } else {
+            Err(Why::NotLeading)
+        };
+        let word = match &result {
+            Ok(()) => "success",
+            Err(Why::Conflict) => "conflict",
+            Err(Why::Refused { .. }) => "refused",
+            Err(Why::Throttled(_)) => "throttled",
+            Err(Why::Uncertain(_)) => "uncertain",
+            Err(Why::NotLeading) => "not_leading",
+            Err(Why::LeftOut) => "left_out",
+        };
+        let Inner { controller, metrics, .. } = &*self.0;
+        metrics.effects.inc(&[controller, verb, resource.plural, word]);
+        match &result {
+            Ok(()) => info!(controller, verb, resource = resource.plural, %object, "changed the cluster"),
+            Err(Why::Conflict) => {
+                debug!(controller, verb, resource = resource.plural, %object, "the object has changed meanwhile");
+            }
+            Err(why) => {
+                warn!(controller, verb, resource = resource.plural, %object, %why, "failed to change the cluster");
+            }
+        }
+        result
+    }
+
+    /// What an answer means, and what must be read before the key may act again.
+    async fn judge(&self, key: &ObjectKey, effect: &Effect, again: bool, answer: Answer) -> Result<(), Why> {
+        let doubt = |message: String| {
+            if is_repeatable(effect) {
+                self.0.freshness.doubt(key, effect.clone());
+            }
+            Err(Why::Uncertain(message))
+        };
+        let expect = |resource: Resource, object: &ObjectKey, want: Want| {
+            self.0.freshness.expect(key, resource, object.clone(), want);
+        };
+        let Some(Call { resource, object, .. }) = Call::of(effect) else { return Ok(()) };
+        match (effect, answer) {
+            (_, Answer::Unclear(message)) => doubt(message),
+            (_, Answer::Throttled(wait)) => Err(Why::Throttled(wait)),
+            (_, Answer::Refused { code, reason, message }) => Err(Why::Refused { code, reason, message }),
+            (Effect::Event(_), _) => Ok(()),
+            (Effect::Create { .. }, Answer::Done(written)) => {
+                let want = Want::Made { uid: Some(written.uid), version: Some(written.version) };
+                expect(resource, &object, want);
+                Ok(())
+            }
+            (Effect::Create { object: wanted, .. }, Answer::Exists) => {
+                let found = call::get(&self.0.client, resource, &object, self.0.options.timeout).await;
+                match found {
+                    Ok(Some(found)) if found.has_controller_of(wanted) => {
+                        expect(
+                            resource,
+                            &object,
+                            Want::Made { uid: Some(found.uid), version: Some(found.version) },
+                        );
+                        Ok(())
+                    }
+                    Ok(Some(_)) => Err(Why::Refused {
+                        code: 409,
+                        reason: "AlreadyExists".to_owned(),
+                        message: "an object of this name exists and belongs to somebody else".to_owned(),
+                    }),
+                    // The answer may be old, while the refusal was not: the cache will tell.
+                    Ok(None) => {
+                        expect(resource, &object, Want::Made { uid: None, version: None });
+                        Ok(())
+                    }
+                    Err(message) => doubt(message),
+                }
+            }
+            // A create has no version to conflict with; something behind it did, and may have done so too late.
+            (Effect::Create { .. }, Answer::Conflict | Answer::Gone) => {
+                doubt("a conflict behind the create".to_owned())
+            }
+            (Effect::Patch { .. }, Answer::Done(written)) => {
+                expect(resource, &object, Want::Version(written.version));
+                Ok(())
+            }
+            (Effect::Patch { target, .. }, Answer::Conflict | Answer::Exists) => {
+                if let (true, Some(version)) = (again, &target.resource_version) {
+                    expect(resource, &object, Want::NewerThan(version.clone()));
+                }
+                Err(Why::Conflict)
+            }
+            (Effect::Delete { target, .. }, Answer::Done(_)) => {
+                expect(resource, &object, Want::Deleting(target.uid.clone()));
+                Ok(())
+            }
+            (Effect::Patch { target, .. } | Effect::Delete { target, .. }, Answer::Gone) => {
+                expect(resource, &object, Want::Gone(target.uid.clone()));
+                Ok(())
+            }
+            (Effect::Delete { .. }, Answer::Conflict | Answer::Exists) => Err(Why::Conflict),
+        }
+    }
+
+    fn tell(&self, effects: &[Effect], results: &[Option<Result<(), Why>>]) {
+        let mut happened = true;
+        for (effect, result) in effects.iter().zip(results) {
+            match (effect, result) {
+                (Effect::Event(event), _) if happened => self.0.recorder.record(event.clone()),
+                (Effect::Event(_), _) => {}
+                (_, result) => happened = matches!(result, Some(Ok(()))),
+            }
+        }
+    }
+}
+
+/// Whether an effect that happened twice is as if it happened once.
+fn is_repeatable(effect: &Effect) -> bool {
+    match effect {
+        Effect::Create { .. } | Effect::Delete { .. } => true,
+        Effect::Patch { patch: Patch::Merge(_) | Patch::Strategic(_), .. } => true,
+        Effect::Patch { patch: Patch::Json(_), target, .. } => target.resource_version.is_some(),
+        Effect::Event(_) => false,
+    }
+}
+
+fn set(results: &mut [Option<Result<(), Why>>], index: usize, result: Result<(), Why>) {
+    if let Some(slot) = results.get_mut(index) {
+        *slot = Some(result);
+    }
+}
+
+fn outcome(effects: &[Effect], results: Vec<Option<Result<(), Why>>>) -> Outcome {
+    let mut outcome = Outcome::default();
+    for (index, (effect, result)) in effects.iter().zip(results).enumerate() {
+        match (result, Call::of(effect)) {
+            (Some(Ok(())), _) => outcome.done += 1,
+            (Some(Err(why)), Some(Call { verb, resource, object, .. })) => {
+                outcome.failed.push(Failure { index, verb, resource: resource.plural, object, why });
+            }
+            _ => {}
+        }
+    }
+    outcome
+}

@@ -1,0 +1,283 @@
+//! One effect as one call of the API, and what the answer means.
+
+use std::time::Duration;
+
+use kruise_core::{
+    effect::{Effect, Patch, Target},
+    object::{ObjectKey, Resource},
+    text::Text,
+};
+use kube::{
+    api::{DeleteParams, PatchParams, PostParams},
+    core::{Request, params, request},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// How long to wait when the server does not say.
+const DEFAULT_WAIT: Duration = Duration::from_secs(1);
+
+/// A call to be made.
+pub(super) struct Call<'e> {
+    pub(super) verb: &'static str,
+    pub(super) resource: Resource,
+    pub(super) object: ObjectKey,
+    effect: &'e Effect,
+}
+
+/// What the server said.
+pub(super) enum Answer {
+    Done(Written),
+    /// An object of that name is there.
+    Exists,
+    /// The object is not as the preconditions want it.
+    Conflict,
+    /// There is no such object.
+    Gone,
+    Throttled(Duration),
+    Refused {
+        code: u16,
+        reason: String,
+        message: String,
+    },
+    /// It may or may not have happened.
+    Unclear(String),
+}
+
+/// What we want to know of an object that was written.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Answered {
+    metadata: Written,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Written {
+    pub(super) uid: Text,
+    #[serde(rename = "resourceVersion")]
+    pub(super) version: Text,
+    owner_references: Vec<kruise_core::pod::Owner>,
+}
+
+impl Written {
+    /// Whether this object belongs to the controller that the wanted one names.
+    pub(super) fn has_controller_of(&self, wanted: &Value) -> bool {
+        let owners = wanted.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+        let controller =
+            owners.into_iter().flatten().find(|owner| owner.get("controller") == Some(&json!(true)));
+        let wanted = controller.and_then(|owner| owner.get("uid")).and_then(Value::as_str);
+        let own = self.owner_references.iter().find(|owner| owner.controller).map(|owner| owner.uid.as_str());
+        own == wanted
+    }
+}
+
+impl<'e> Call<'e> {
+    /// The call of an effect; an event is none.
+    pub(super) fn of(effect: &'e Effect) -> Option<Self> {
+        let (verb, resource, object) = match effect {
+            Effect::Create { resource, namespace, object } => {
+                let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+                ("create", *resource, ObjectKey { namespace: namespace.clone(), name: name.into() })
+            }
+            Effect::Patch { target, .. } => ("patch", target.resource, target.key.clone()),
+            Effect::Delete { target, .. } => ("delete", target.resource, target.key.clone()),
+            Effect::Event(_) => return None,
+        };
+        Some(Self { verb, resource, object, effect })
+    }
+
+    /// Makes the call, once.
+    pub(super) async fn send(&self, client: &kube::Client, timeout: Duration) -> Answer {
+        let request = match self.request() {
+            Ok(request) => request,
+            Err(error) => {
+                let (reason, message) = ("BadRequest".to_owned(), error.to_string());
+                return Answer::Refused { code: 400, reason, message };
+            }
+        };
+        match tokio::time::timeout(timeout, client.request_text(request)).await {
+            Err(_) => Answer::Unclear(format!("no answer within {timeout:?}")),
+            Ok(Ok(text)) => {
+                let answered: Answered = serde_json::from_str(&text).unwrap_or_default();
+                Answer::Done(answered.metadata)
+            }
+            Ok(Err(error)) => self.answer(error),
+        }
+    }
+
+    fn request(&self) -> Result<http::Request<Vec<u8>>, request::Error> {
+        let request = Request::new(url(self.resource, &self.object.namespace));
+        let name = self.object.name.as_str();
+        match self.effect {
+            Effect::Create { resource, object, .. } => {
+                let mut object = object.clone();
+                if let Value::Object(members) = &mut object {
+                    members.entry("apiVersion").or_insert_with(|| json!(resource.api_version()));
+                    members.entry("kind").or_insert_with(|| json!(resource.kind));
+                }
+                request.create(&PostParams::default(), object.to_string().into_bytes())
+            }
+            Effect::Patch { target, subresource, patch } => {
+                let params = PatchParams::default();
+                let patch = match patch {
+                    Patch::Merge(change) => params::Patch::Merge(guarded(change, target)),
+                    Patch::Strategic(change) => params::Patch::Strategic(guarded(change, target)),
+                    Patch::Json(steps) => return json_patch(&request, target, *subresource, steps),
+                };
+                match subresource {
+                    Some(subresource) => request.patch_subresource(subresource, name, &params, &patch),
+                    None => request.patch(name, &params, &patch),
+                }
+            }
+            Effect::Delete { target, grace } => {
+                let preconditions = params::Preconditions {
+                    uid: target.uid.clone().map(String::from),
+                    resource_version: target.resource_version.clone().map(String::from),
+                };
+                let some = preconditions.uid.is_some() || preconditions.resource_version.is_some();
+                let seconds = grace.map(|grace| u32::try_from(grace.as_secs()).unwrap_or(u32::MAX));
+                let params = DeleteParams {
+                    grace_period_seconds: seconds,
+                    preconditions: some.then_some(preconditions),
+                    ..DeleteParams::default()
+                };
+                request.delete(name, &params)
+            }
+            Effect::Event(_) => Err(request::Error::Validation("an event is not written here".to_owned())),
+        }
+    }
+
+    fn answer(&self, error: kube::Error) -> Answer {
+        let kube::Error::Api(status) = error else { return Answer::Unclear(error.to_string()) };
+        let is_json_patch = matches!(self.effect, Effect::Patch { patch: Patch::Json(_), .. });
+        match status.code {
+            404 if self.verb != "create" => Answer::Gone,
+            409 if status.is_already_exists() => Answer::Exists,
+            409 => Answer::Conflict,
+            // A `test` of a JSON patch that does not hold: our preconditions.
+            422 if is_json_patch && status.message.contains("test") => Answer::Conflict,
+            429 => {
+                let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+                let wait = Duration::from_secs(seconds.into());
+                Answer::Throttled(if wait.is_zero() { DEFAULT_WAIT } else { wait })
+            }
+            code @ 400..500 => {
+                Answer::Refused { code, reason: status.reason.clone(), message: status.message.clone() }
+            }
+            _ => Answer::Unclear(status.message.clone()),
+        }
+    }
+}
+
+/// What is there now, by asking the server.
+pub(super) async fn get(
+    client: &kube::Client,
+    resource: Resource,
+    object: &ObjectKey,
+    timeout: Duration,
+) -> Result<Option<Written>, String> {
+    let request = Request::new(url(resource, &object.namespace))
+        .get(&object.name, &kube::api::GetParams::default())
+        .map_err(|error| error.to_string())?;
+    match tokio::time::timeout(timeout, client.request::<Answered>(request)).await {
+        Err(_) => Err(format!("no answer within {timeout:?}")),
+        Ok(Ok(answered)) => Ok(Some(answered.metadata)),
+        Ok(Err(kube::Error::Api(status))) if status.is_not_found() => Ok(None),
+        Ok(Err(error)) => Err(error.to_string()),
+    }
+}
+
+fn url(resource: Resource, namespace: &str) -> String {
+    let Resource { group, version, plural, namespaced, .. } = resource;
+    let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
+    if namespaced { format!("{root}/namespaces/{namespace}/{plural}") } else { format!("{root}/{plural}") }
+}
+
+/// A patch with what must still hold: the server compares both and answers 409 otherwise.
+fn guarded(change: &Value, target: &Target) -> Value {
+    let mut change = change.clone();
+    let Value::Object(members) = &mut change else { return change };
+    if target.uid.is_none() && target.resource_version.is_none() {
+        return change;
+    }
+    let metadata = members.entry("metadata").or_insert_with(|| json!({}));
+    if let Value::Object(metadata) = metadata {
+        if let Some(uid) = &target.uid {
+            metadata.insert("uid".to_owned(), json!(uid));
+        }
+        if let Some(version) = &target.resource_version {
+            metadata.insert("resourceVersion".to_owned(), json!(version));
+        }
+    }
+    change
+}
+
+/// kube wants typed operations for a JSON patch; ours are data already.
+fn json_patch(
+    request: &Request,
+    target: &Target,
+    subresource: Option<&str>,
+    steps: &Value,
+) -> Result<http::Request<Vec<u8>>, request::Error> {
+    let mut all = Vec::new();
+    let mut test = |path: &str, value: &Option<Text>| {
+        all.extend(value.as_ref().map(|value| json!({"op": "test", "path": path, "value": value})));
+    };
+    test("/metadata/uid", &target.uid);
+    test("/metadata/resourceVersion", &target.resource_version);
+    all.extend(steps.as_array().into_iter().flatten().cloned());
+    let name = target.key.name.as_str();
+    let params = PatchParams::default();
+    // Built as a merge patch and relabelled: path and parameters are the same.
+    let merge = params::Patch::Merge(Value::Array(all));
+    let mut built = match subresource {
+        Some(subresource) => request.patch_subresource(subresource, name, &params, &merge)?,
+        None => request.patch(name, &params, &merge)?,
+    };
+    let label = http::HeaderValue::from_static("application/json-patch+json");
+    built.headers_mut().insert(http::header::CONTENT_TYPE, label);
+    Ok(built)
+}
+
+#[cfg(test)]
+mod tests {
+    use kruise_core::object::{NODE, POD};
+
+    use super::*;
+
+    fn sent(effect: &Effect) -> String {
+        let request = Call::of(effect).expect("a write").request().expect("valid");
+        let body = String::from_utf8(request.body().clone()).expect("text");
+        format!("{} {} {body}", request.method(), request.uri())
+    }
+
+    #[test]
+    fn preconditions_travel_with_the_write() {
+        let target = Target::with_uid(POD, ObjectKey::new("ns", "a"), "u1".into()).at_version("7".into());
+        let delete = Effect::Delete { target: target.clone(), grace: Some(Duration::from_secs(3)) };
+        assert_eq!(
+            sent(&delete),
+            r#"DELETE /api/v1/namespaces/ns/pods/a? {"gracePeriodSeconds":3,"preconditions":{"resourceVersion":"7","uid":"u1"}}"#
+        );
+        let patch = |patch| Effect::Patch { target: target.clone(), subresource: Some("status"), patch };
+        assert_eq!(
+            sent(&patch(Patch::Strategic(json!({"status": {}})))),
+            r#"PATCH /api/v1/namespaces/ns/pods/a/status? {"metadata":{"resourceVersion":"7","uid":"u1"},"status":{}}"#
+        );
+        assert_eq!(
+            sent(&patch(Patch::Json(json!([{"op": "remove", "path": "/x"}])))),
+            r#"PATCH /api/v1/namespaces/ns/pods/a/status? [{"op":"test","path":"/metadata/uid","value":"u1"},{"op":"test","path":"/metadata/resourceVersion","value":"7"},{"op":"remove","path":"/x"}]"#
+        );
+    }
+
+    #[test]
+    fn a_create_names_its_kind() {
+        let object = json!({"metadata": {"name": "n1"}});
+        let create = Effect::Create { resource: NODE, namespace: Text::default(), object };
+        assert_eq!(
+            sent(&create),
+            r#"POST /api/v1/nodes? {"apiVersion":"v1","kind":"Node","metadata":{"name":"n1"}}"#
+        );
+    }
+}

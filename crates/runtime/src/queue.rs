@@ -1,0 +1,306 @@
+//! Keys that wait for work.
+//!
+//! A key is in the queue once, however often it is added. A key that is added while it is worked on comes again
+//! afterwards, never at the same time. Failures of a key push it back further each time; one bucket of tokens for all
+//! keeps a thousand failing keys from becoming a storm. Keys of a first list wait behind those that changed just now.
+
+mod bucket;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use kruise_core::object::ObjectKey;
+use tokio::{sync::Notify, time::Instant};
+
+pub use bucket::Bucket;
+
+use crate::{metrics::Framework, scope::Stop};
+
+/// How far failures push a key back.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// After the first failure; each further one doubles it.
+    pub base: Duration,
+    /// At most.
+    pub max: Duration,
+    /// Retries per second, over all keys.
+    pub qps: f64,
+    /// Retries that may come at once.
+    pub burst: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { base: Duration::from_millis(5), max: Duration::from_secs(300), qps: 10.0, burst: 100 }
+    }
+}
+
+/// Who comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Priority {
+    /// After all others: nothing says that there is something to do.
+    Low,
+    /// Something changed.
+    Normal,
+}
+
+/// Keys that wait for work. Clones are the same queue.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// use kruise_core::object::ObjectKey;
+/// use kruise_runtime::queue::{Options, Queue};
+///
+/// let queue = Queue::new("example", Options::default(), None);
+/// queue.add(ObjectKey::new("default", "web"));
+/// queue.add(ObjectKey::new("default", "web"));
+/// let key = queue.next().await.expect("the queue is open");
+/// queue.succeeded(&key);
+/// assert!(queue.is_idle());
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Queue(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    name: &'static str,
+    options: Options,
+    state: Mutex<State>,
+    news: Notify,
+    closed: Stop,
+    metrics: Option<Framework>,
+}
+
+#[derive(Debug)]
+struct State {
+    waiting: BTreeMap<ObjectKey, (Priority, Instant)>,
+    normal: VecDeque<ObjectKey>,
+    low: VecDeque<ObjectKey>,
+    running: BTreeMap<ObjectKey, Instant>,
+    again: BTreeMap<ObjectKey, Priority>,
+    delayed: BTreeMap<ObjectKey, Instant>,
+    due: BTreeSet<(Instant, ObjectKey)>,
+    failures: BTreeMap<ObjectKey, u32>,
+    bucket: Bucket,
+}
+
+impl Queue {
+    /// An empty queue.
+    pub fn new(name: &'static str, options: Options, metrics: Option<Framework>) -> Self {
+        let state = State {
+            waiting: BTreeMap::new(),
+            normal: VecDeque::new(),
+            low: VecDeque::new(),
+            running: BTreeMap::new(),
+            again: BTreeMap::new(),
+            delayed: BTreeMap::new(),
+            due: BTreeSet::new(),
+            failures: BTreeMap::new(),
+            bucket: Bucket::new(options.qps, options.burst),
+        };
+        Self(Arc::new(Inner {
+            name,
+            options,
+            state: Mutex::new(state),
+            news: Notify::new(),
+            closed: Stop::default(),
+            metrics,
+        }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a key that changed.
+    pub fn add(&self, key: ObjectKey) {
+        self.add_with(key, Priority::Normal);
+    }
+
+    /// Adds a key.
+    pub fn add_with(&self, key: ObjectKey, priority: Priority) {
+        let mut state = self.state();
+        if let Some(metrics) = &self.0.metrics {
+            metrics.queue_adds.inc(&[self.0.name]);
+        }
+        state.add(key, priority);
+        self.depth(&state);
+        drop(state);
+        self.0.news.notify_one();
+    }
+
+    /// Adds a key after a while. Of several such wishes the earliest counts.
+    pub fn add_after(&self, key: ObjectKey, delay: Duration) {
+        if delay.is_zero() {
+            return self.add(key);
+        }
+        self.state().add_at(key, Instant::now() + delay);
+        self.0.news.notify_one();
+    }
+
+    /// The next key to work on; the caller owes [`Self::succeeded`], [`Self::failed`] or [`Self::set_aside`] for it.
+    /// `None` once the queue is closed. Only one task may wait here.
+    pub async fn next(&self) -> Option<ObjectKey> {
+        loop {
+            if self.0.closed.is_asked() {
+                return None;
+            }
+            let next_due = {
+                let mut state = self.state();
+                state.ripen(Instant::now());
+                if let Some((key, waited)) = state.take() {
+                    self.depth(&state);
+                    if let Some(metrics) = &self.0.metrics {
+                        metrics.queue_duration.observe(&[self.0.name], waited.as_secs_f64());
+                    }
+                    return Some(key);
+                }
+                state.due.first().map(|(at, _)| *at)
+            };
+            let news = std::pin::pin!(self.0.news.notified());
+            match next_due {
+                Some(at) => drop(tokio::time::timeout_at(at, news).await),
+                None => news.await,
+            }
+        }
+    }
+
+    /// The work on a key is done and went well: its failures are forgotten.
+    pub fn succeeded(&self, key: &ObjectKey) {
+        self.state().failures.remove(key);
+        self.set_aside(key);
+    }
+
+    /// The work on a key failed: it comes again, later each time, and not before `at_least`. Tells after how long.
+    pub fn failed(&self, key: &ObjectKey, at_least: Duration) -> Duration {
+        let delay = {
+            let mut state = self.state();
+            let Options { base, max, .. } = self.0.options;
+            let failures = state.failures.entry(key.clone()).or_default();
+            let backoff = base.saturating_mul(1_u32.checked_shl(*failures).unwrap_or(u32::MAX)).min(max);
+            *failures = (*failures + 1).min(31);
+            let delay = backoff.max(state.bucket.take(Instant::now())).max(at_least);
+            state.add_at(key.clone(), Instant::now() + delay);
+            delay
+        };
+        if let Some(metrics) = &self.0.metrics {
+            metrics.queue_retries.inc(&[self.0.name]);
+        }
+        self.set_aside(key);
+        delay
+    }
+
+    /// The work on a key is over, without a judgement.
+    pub fn set_aside(&self, key: &ObjectKey) {
+        let mut state = self.state();
+        let took = state.running.remove(key).map(|since| since.elapsed());
+        if let Some(priority) = state.again.remove(key) {
+            state.add(key.clone(), priority);
+        }
+        self.depth(&state);
+        drop(state);
+        if let (Some(metrics), Some(took)) = (&self.0.metrics, took) {
+            metrics.work_duration.observe(&[self.0.name], took.as_secs_f64());
+        }
+        self.0.news.notify_one();
+    }
+
+    /// Nothing more is handed out.
+    pub fn close(&self) {
+        self.0.closed.ask();
+        self.0.news.notify_one();
+    }
+
+    /// Whether nothing waits and nothing is worked on; what is delayed does not count.
+    pub fn is_idle(&self) -> bool {
+        let state = self.state();
+        state.waiting.is_empty() && state.running.is_empty()
+    }
+
+    /// How many keys wait.
+    pub fn len(&self) -> usize {
+        self.state().waiting.len()
+    }
+
+    /// Whether no key waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Brings the numbers about running work up to date; to be called before they are read.
+    pub fn measure(&self) {
+        let Some(metrics) = &self.0.metrics else { return };
+        let ages: Vec<f64> =
+            self.state().running.values().map(|since| since.elapsed().as_secs_f64()).collect();
+        metrics.unfinished_work.set(&[self.0.name], ages.iter().sum());
+        metrics.longest_running.set(&[self.0.name], ages.iter().copied().fold(0.0, f64::max));
+    }
+
+    fn depth(&self, state: &State) {
+        if let Some(metrics) = &self.0.metrics {
+            metrics.queue_depth.set(&[self.0.name], state.waiting.len() as f64);
+        }
+    }
+}
+
+impl State {
+    fn add(&mut self, key: ObjectKey, priority: Priority) {
+        if self.running.contains_key(&key) {
+            let known = self.again.entry(key).or_insert(priority);
+            *known = (*known).max(priority);
+            return;
+        }
+        match self.waiting.get_mut(&key) {
+            Some((known, _)) if *known >= priority => {}
+            Some((known, _)) => {
+                *known = priority;
+                self.normal.push_back(key);
+            }
+            None => {
+                self.waiting.insert(key.clone(), (priority, Instant::now()));
+                match priority {
+                    Priority::Normal => self.normal.push_back(key),
+                    Priority::Low => self.low.push_back(key),
+                }
+            }
+        }
+    }
+
+    fn add_at(&mut self, key: ObjectKey, at: Instant) {
+        if let Some(known) = self.delayed.get(&key) {
+            if *known <= at {
+                return;
+            }
+            self.due.remove(&(*known, key.clone()));
+        }
+        self.delayed.insert(key.clone(), at);
+        self.due.insert((at, key));
+    }
+
+    /// Moves keys whose time has come.
+    fn ripen(&mut self, now: Instant) {
+        while self.due.first().is_some_and(|(at, _)| *at <= now) {
+            let Some((_, key)) = self.due.pop_first() else { break };
+            self.delayed.remove(&key);
+            self.add(key, Priority::Normal);
+        }
+    }
+
+    fn take(&mut self) -> Option<(ObjectKey, Duration)> {
+        loop {
+            let key = self.normal.pop_front().or_else(|| self.low.pop_front())?;
+            // A key that moved from low to normal stands in both lines; the second place is void.
+            let Some((_, since)) = self.waiting.remove(&key) else { continue };
+            self.running.insert(key.clone(), Instant::now());
+            return Some((key, since.elapsed()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

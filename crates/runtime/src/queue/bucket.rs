@@ -1,0 +1,47 @@
+//! A bucket of tokens: so many at once, then so many per second.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// A bucket of tokens. Whoever finds none takes one of the future and waits for it.
+#[derive(Clone, Debug)]
+pub struct Bucket {
+    qps: f64,
+    burst: f64,
+    tokens: f64,
+    filled: Option<Instant>,
+}
+
+impl Bucket {
+    /// A full bucket. Without a positive rate there is no limit.
+    pub fn new(qps: f64, burst: u32) -> Self {
+        let burst = f64::from(burst.max(1));
+        Self { qps, burst, tokens: burst, filled: None }
+    }
+
+    /// Takes a token. Tells how long to wait for it.
+    pub fn take(&mut self, now: Instant) -> Duration {
+        if self.qps <= 0.0 {
+            return Duration::ZERO;
+        }
+        self.fill(now);
+        self.tokens -= 1.0;
+        if self.tokens >= 0.0 { Duration::ZERO } else { Duration::from_secs_f64(-self.tokens / self.qps) }
+    }
+
+    /// Takes a token only if there is one now.
+    pub fn try_take(&mut self, now: Instant) -> bool {
+        self.fill(now);
+        let there = self.tokens >= 1.0 || self.qps <= 0.0;
+        if there {
+            self.tokens -= 1.0;
+        }
+        there
+    }
+
+    fn fill(&mut self, now: Instant) {
+        let since = self.filled.replace(now).map_or(Duration::ZERO, |filled| now.duration_since(filled));
+        self.tokens = since.as_secs_f64().mul_add(self.qps, self.tokens).min(self.burst);
+    }
+}

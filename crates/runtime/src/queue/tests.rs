@@ -1,0 +1,103 @@
+use std::time::Duration;
+
+use super::*;
+
+fn queue() -> Queue {
+    let options =
+        Options { base: Duration::from_secs(1), max: Duration::from_secs(5), qps: 1000.0, burst: 1000 };
+    Queue::new("test", options, None)
+}
+
+fn key(name: &str) -> ObjectKey {
+    ObjectKey::new("ns", name)
+}
+
+async fn next(queue: &Queue) -> String {
+    queue.next().await.expect("open").name.as_str().to_owned()
+}
+
+async fn nothing_for(queue: &Queue, time: Duration) -> bool {
+    tokio::time::timeout(time, queue.next()).await.is_err()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_waits_once_and_comes_again_when_it_changed_while_worked_on() {
+    let queue = queue();
+    queue.add(key("a"));
+    queue.add(key("a"));
+    assert_eq!(next(&queue).await, "a");
+    queue.add(key("a"));
+    assert!(nothing_for(&queue, Duration::from_secs(60)).await, "never worked on twice at once");
+    queue.succeeded(&key("a"));
+    assert_eq!(next(&queue).await, "a");
+    queue.succeeded(&key("a"));
+    assert!(nothing_for(&queue, Duration::from_secs(60)).await);
+    assert!(queue.is_idle());
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_of_a_first_list_wait_behind_those_that_changed() {
+    let queue = queue();
+    for name in ["a", "b", "c"] {
+        queue.add_with(key(name), Priority::Low);
+    }
+    queue.add(key("d"));
+    queue.add(key("c"));
+    let mut order = String::new();
+    for _ in 0..4 {
+        order.push_str(&next(&queue).await);
+    }
+    assert_eq!(order, "dcab");
+    assert!(queue.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_push_a_key_back_until_it_succeeds() {
+    let queue = queue();
+    queue.add(key("a"));
+    let mut delays = Vec::new();
+    for _ in 0..4 {
+        next(&queue).await;
+        delays.push(queue.failed(&key("a"), Duration::ZERO).as_secs());
+    }
+    assert_eq!(delays, [1, 2, 4, 5]);
+    let before = Instant::now();
+    next(&queue).await;
+    assert_eq!(before.elapsed().as_secs(), 5);
+    queue.succeeded(&key("a"));
+    queue.add(key("a"));
+    next(&queue).await;
+    assert_eq!(queue.failed(&key("a"), Duration::ZERO).as_secs(), 1);
+    assert_eq!(next(&queue).await, "a");
+    assert_eq!(queue.failed(&key("a"), Duration::from_secs(30)).as_secs(), 30, "as the server asked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_several_delays_the_earliest_counts() {
+    let queue = queue();
+    queue.add_after(key("a"), Duration::from_secs(10));
+    queue.add_after(key("a"), Duration::from_secs(3));
+    queue.add_after(key("a"), Duration::from_secs(20));
+    let before = Instant::now();
+    next(&queue).await;
+    assert_eq!(before.elapsed().as_secs(), 3);
+    queue.succeeded(&key("a"));
+    assert!(nothing_for(&queue, Duration::from_secs(60)).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_failing_keys_share_one_bucket() {
+    let options = Options { base: Duration::from_millis(5), qps: 10.0, burst: 2, ..Options::default() };
+    let queue = Queue::new("test", options, None);
+    let delays: Vec<u128> =
+        (0..5).map(|n| queue.failed(&key(&n.to_string()), Duration::ZERO).as_millis()).collect();
+    assert_eq!(delays, [5, 5, 100, 200, 300]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_closed_queue_hands_out_nothing() {
+    let queue = queue();
+    queue.add(key("a"));
+    queue.close();
+    assert_eq!(queue.next().await, None);
+}
