@@ -1,6 +1,7 @@
 //! Plain HTTP for machines that watch over the manager: health, readiness, metrics.
 
 pub mod health;
+pub mod process;
 #[cfg(test)]
 mod tests;
 

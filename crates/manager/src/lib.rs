@@ -1,9 +1,17 @@
 //! The manager: controllers and webhooks.
+//!
+//! [`manager::Manager`] is all of it around one client, without sockets. [`program`] adds flags, sockets, certificates
+//! and leader election, which makes it `kruise-manager`.
 
 pub mod certificates;
 pub mod controllers;
 pub mod endpoints;
 pub mod logging;
+pub mod manager;
+pub mod migrate;
 pub mod options;
+pub mod own_namespace;
+pub mod program;
 pub mod protection_log;
 pub mod shared;
+pub mod webhooks;

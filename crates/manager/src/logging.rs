@@ -8,6 +8,7 @@ mod tests;
 use std::{fmt, io::Write};
 
 use jiff::{Timestamp, tz::TimeZone};
+use kruise_runtime::clock::Clock;
 use serde_json::{Map, Value, json};
 use tracing::{
     Event, Level, Metadata, Subscriber,
@@ -32,7 +33,7 @@ enum Format {
 }
 
 /// Sends everything that this process logs to standard error from now on.
-pub fn start(options: &Logging, now: fn() -> Timestamp) -> Result<(), TryInitError> {
+pub fn start(options: &Logging, clock: Clock) -> Result<(), TryInitError> {
     let level = match options.level {
         0..=3 => LevelFilter::INFO,
         4..=5 => LevelFilter::DEBUG,
@@ -45,7 +46,7 @@ pub fn start(options: &Logging, now: fn() -> Timestamp) -> Result<(), TryInitErr
         .with_target("kruise", level);
     let filter = if level == LevelFilter::TRACE { filter.with_default(LevelFilter::DEBUG) } else { filter };
     tracing_subscriber::registry()
-        .with(Lines { format, now, write: to_stderr }.with_filter(filter))
+        .with(Lines { format, clock, write: to_stderr }.with_filter(filter))
         .try_init()
 }
 
@@ -56,7 +57,7 @@ fn to_stderr(line: &str) {
 
 struct Lines<W> {
     format: Format,
-    now: fn() -> Timestamp,
+    clock: Clock,
     write: W,
 }
 
@@ -125,7 +126,7 @@ where
             }
         }
         pairs.append(&mut fields.pairs);
-        let now = (self.now)();
+        let now = self.clock.now();
         let line = match self.format {
             Format::Text => text(now, event.metadata(), &fields.message, &pairs),
             Format::Json => json_line(now, event.metadata(), fields.message, pairs),

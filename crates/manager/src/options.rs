@@ -48,6 +48,10 @@ pub struct Options {
     /// How long certificates and webhook configurations may take to be in order at the start.
     #[arg(long, default_value = "60s", value_parser = duration, value_name = "DURATION")]
     pub webhook_initialize_timeout: Duration,
+    /// Where the webhooks listen [default: WEBHOOK_PORT on all addresses]. Another port than WEBHOOK_PORT makes sense
+    /// behind something that forwards, with WEBHOOK_HOST.
+    #[arg(long, default_value = "", value_name = "ADDRESS")]
+    pub webhook_bind_address: String,
     /// Requests per second that each controller may send; 0 or less takes the default of 5.
     #[arg(long, default_value_t = 30.0, allow_hyphen_values = true, value_name = "N")]
     pub rest_config_qps: f32,
@@ -324,6 +328,14 @@ impl Options {
                 let period = duration(text)?;
                 Ok((!period.is_zero()).then_some(period))
             }
+        }
+    }
+
+    /// Where the webhooks listen.
+    pub fn webhook_address(&self, environment: &Environment) -> String {
+        match self.webhook_bind_address.as_str() {
+            "" => format!(":{}", environment.certificates.port),
+            address => address.to_owned(),
         }
     }
 

@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 
 use super::{Answer, Operation, Request};
 
+/// How every refusal begins.
+pub const REFUSAL: &str = "forbidden by ResourcesProtectionDeletion";
+
 /// What `Cascading` looks at before an object may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {

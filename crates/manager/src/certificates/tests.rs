@@ -1,9 +1,8 @@
 use super::*;
 
 fn settings(variables: &[(&str, &str)], is_external: bool) -> Settings {
-    let lookup = |name: &str| {
-        variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
-    };
+    let lookup =
+        |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
     let variables = options::Environment::read(lookup).unwrap();
     Settings::new(&variables, is_external, BTreeSet::new())
 }

@@ -2,8 +2,8 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 
-fn fixed() -> Timestamp {
-    "2026-11-16T00:50:01.5Z".parse().unwrap()
+fn fixed() -> Clock {
+    Clock::fixed("2026-11-16T00:50:01.5Z".parse().unwrap())
 }
 
 /// What `log` writes in a format.
@@ -11,7 +11,7 @@ fn written(format: Format, log: impl FnOnce()) -> String {
     let lines = Arc::new(Mutex::new(String::new()));
     let into = lines.clone();
     let write = move |line: &str| into.lock().unwrap().push_str(line);
-    let subscriber = tracing_subscriber::registry().with(Lines { format, now: fixed, write });
+    let subscriber = tracing_subscriber::registry().with(Lines { format, clock: fixed(), write });
     tracing::subscriber::with_default(subscriber, log);
     lines.lock().unwrap().clone()
 }

@@ -1,0 +1,243 @@
+//! A manager without sockets: caches, webhooks and controllers around one client.
+//!
+//! The program gives it sockets and certificates; the local cluster and tests give it the API server of their own
+//! process.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use kruise_api::{catalogue, gates::Gate};
+use kruise_core::{features, migration::DEFINITION, object::Resource};
+use kruise_runtime::{
+    cache,
+    scope::{BoxError, Scope, Stop},
+};
+use kruise_webhook::{listener::Current, selfcheck::Check, service::Webhooks};
+use kube::{
+    Api,
+    api::{ApiResource, DynamicObject, GroupVersionKind, ListParams},
+};
+
+use crate::{
+    certificates::{self, Certificates},
+    controllers, own_namespace,
+    shared::Shared,
+    webhooks,
+};
+
+/// How often readiness is looked at before controllers start.
+const READY_RETRY: Duration = Duration::from_secs(2);
+
+/// How long running reconciles get when the manager ends.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Why a manager cannot do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Objects could not be read in time.
+    #[error("{kind} objects were not read within {patience:?} (--controller-cache-sync-timeout)")]
+    NotSynced {
+        /// The kind.
+        kind: &'static str,
+        /// The time it had.
+        patience: Duration,
+    },
+    /// The webhooks cannot be called.
+    #[error(transparent)]
+    Certificates(#[from] certificates::Error),
+    /// A controller ended.
+    #[error(transparent)]
+    Ended(#[from] kruise_runtime::scope::Error),
+}
+
+/// A manager. Clones are the same.
+#[derive(Clone)]
+pub struct Manager {
+    shared: Shared,
+    webhooks: Webhooks,
+    certificate: Current,
+    check: Check,
+}
+
+impl Manager {
+    /// A manager that does nothing yet.
+    pub fn new(shared: Shared) -> Self {
+        let webhooks = webhooks::all(&shared);
+        Self { shared, webhooks, certificate: Current::default(), check: Check::default() }
+    }
+
+    /// What its parts share.
+    pub fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// The web service of its webhooks.
+    pub fn webhooks(&self) -> Webhooks {
+        self.webhooks.clone()
+    }
+
+    /// The certificate that its listener shows.
+    pub fn certificate(&self) -> Current {
+        self.certificate.clone()
+    }
+
+    /// The check of its readiness.
+    pub fn check(&self) -> Check {
+        self.check.clone()
+    }
+
+    /// Whether the webhooks answer, over the socket and with the certificate that API servers trust.
+    pub async fn ready(&self) -> Result<(), String> {
+        let settings = &self.shared.settings;
+        let address = settings.options.webhook_address(&settings.environment);
+        let port = address.rsplit(':').next().and_then(|port| port.parse().ok());
+        let port = port.unwrap_or(settings.environment.certificates.port);
+        self.check.ready(port).await.map_err(|error| error.to_string())
+    }
+
+    /// Waits until it is ready, and says what is missing.
+    pub async fn wait_until_ready(&self, stop: &Stop) {
+        let mut waited = Duration::ZERO;
+        while let Err(reason) = self.ready().await {
+            if waited > Duration::from_secs(5) {
+                tracing::error!(%reason, "the webhooks are not ready yet");
+            }
+            tokio::select! {
+                () = stop.asked() => return,
+                () = tokio::time::sleep(READY_RETRY) => waited += READY_RETRY,
+            }
+        }
+    }
+
+    /// Puts certificates and webhook configurations in order, and keeps them so.
+    pub async fn secure(&self, scope: &mut Scope) -> Result<(), Error> {
+        let shared = &self.shared;
+        let settings = &shared.settings;
+        let is_external = settings.gates.enabled(Gate::EnableExternalCerts);
+        let paths = self.webhooks.paths().map(ToOwned::to_owned).collect();
+        let certificates = certificates::Settings::new(&settings.environment, is_external, paths);
+        let mut certificates = Certificates::new(
+            shared.client.clone(),
+            certificates,
+            settings.clock.clone(),
+            self.certificate.clone(),
+            self.check.clone(),
+        )
+        .with_metrics(&shared.metrics);
+        certificates.initialize(settings.options.webhook_initialize_timeout).await?;
+        let stop = scope.stop();
+        scope.spawn("certificates", async move {
+            certificates.run(stop).await;
+            Ok::<(), BoxError>(())
+        });
+        Ok(())
+    }
+
+    /// Starts what every replica does: caches and the sending of events.
+    pub fn start(&self, scope: &mut Scope) {
+        let shared = &self.shared;
+        let stop = scope.stop();
+        for resource in features::watches(&shared.settings.gates) {
+            self.watch(resource, scope, &stop);
+        }
+        let (events, client, until) = (shared.events.clone(), shared.client.clone(), stop.clone());
+        scope.spawn("events", async move {
+            tokio::select! {
+                () = events.run(client) => {}
+                () = until.asked() => {}
+            }
+            Ok::<(), BoxError>(())
+        });
+        let shared = shared.clone();
+        scope.spawn("own namespace", async move {
+            own_namespace::check(&shared).await;
+            stop.asked().await;
+            Ok::<(), BoxError>(())
+        });
+    }
+
+    /// Follows a kind, where a cache for it exists.
+    fn watch(&self, resource: Resource, scope: &mut Scope, stop: &Stop) {
+        if resource != self.shared.pods.resource() {
+            return;
+        }
+        let (pods, client, options, until) =
+            (self.shared.pods.clone(), self.shared.client.clone(), self.cache_options(), stop.clone());
+        scope.spawn(format!("cache of {}", resource.plural), async move {
+            tokio::select! {
+                () = pods.run(client, options) => {}
+                () = until.asked() => {}
+            }
+            Ok::<(), BoxError>(())
+        });
+    }
+
+    fn cache_options(&self) -> cache::Options {
+        let options = &self.shared.settings.options;
+        cache::Options {
+            namespace: Some(options.namespace.clone()).filter(|namespace| !namespace.is_empty()),
+            resync: options.resync().ok().flatten(),
+            ..cache::Options::default()
+        }
+    }
+
+    /// Runs the controllers until it is asked to stop, then lets those that are at work end.
+    pub async fn lead(&self, stop: &Stop) -> Result<(), Error> {
+        let shared = &self.shared;
+        let patience = shared.settings.options.controller_cache_sync_timeout;
+        let installed = self.installed().await;
+        let mut scope = Scope::default();
+        for (_, described) in features::controllers(&shared.settings.gates) {
+            let missing = described.needs_kind.filter(|kind| !installed.has(kind));
+            if let Some(kind) = missing {
+                tracing::info!(
+                    controller = described.name,
+                    kind,
+                    "left out, the definition of its kind is not installed"
+                );
+                continue;
+            }
+            let Some(entry) = controllers::ALL.iter().find(|entry| entry.name == described.name) else {
+                continue;
+            };
+            let controller = (entry.build)(shared);
+            let within = scope.stop();
+            scope.spawn(described.name, async move {
+                controller.run(within, GRACE).await;
+                Ok::<(), BoxError>(())
+            });
+        }
+        if !shared.pods.synced(patience).await {
+            return Err(Error::NotSynced { kind: "Pod", patience });
+        }
+        tokio::select! {
+            () = stop.asked() => {}
+            ended = scope.next_end() => if let Some(Err(error)) = ended { return Err(error.into()) },
+        }
+        scope.shutdown(GRACE + Duration::from_secs(1)).await.map_err(Error::from)
+    }
+
+    /// Which of our kinds the server has. A server that does not tell is taken to have them all.
+    async fn installed(&self) -> Installed {
+        let kind = GroupVersionKind::gvk(DEFINITION.group, DEFINITION.version, DEFINITION.kind);
+        let resource = ApiResource::from_gvk_with_plural(&kind, DEFINITION.plural);
+        let api: Api<DynamicObject> = Api::all_with(self.shared.client.clone(), &resource);
+        match api.list_metadata(&ListParams::default()).await {
+            Ok(listed) => {
+                Installed(Some(listed.items.into_iter().filter_map(|found| found.metadata.name).collect()))
+            }
+            Err(error) => {
+                tracing::warn!(%error, "failed to ask which kinds are installed, taking all for installed");
+                Installed(None)
+            }
+        }
+    }
+}
+
+struct Installed(Option<BTreeSet<String>>);
+
+impl Installed {
+    fn has(&self, kind: &str) -> bool {
+        let Some(names) = &self.0 else { return true };
+        catalogue::by_kind(kind).is_none_or(|crd| names.contains(&crd.name()))
+    }
+}

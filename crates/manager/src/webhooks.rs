@@ -1,0 +1,84 @@
+//! The webhooks of the manager: the rules of `kruise_core`, at the paths of the open features.
+//!
+//! A handler reads the caches, calls a pure function and counts. Two things go beyond that, because a rule cannot do them:
+//! counting what a protected namespace or definition holds, and noting refusals in the log for audits.
+
+mod contents;
+mod counters;
+
+use std::sync::Arc;
+
+use kruise_api::{convert, gates::Gates};
+use kruise_core::{
+    admission::{
+        Answer, Request,
+        handler::Handler,
+        kinds::{Cluster, Context},
+        protection::{self, Contents},
+    },
+    features,
+    object::ObjectKey,
+    pod::Pod,
+};
+use kruise_webhook::service::Webhooks;
+
+use crate::shared::Shared;
+use counters::{Counters, Refusals};
+
+/// All webhooks that these gates leave open, and conversion.
+pub fn all(shared: &Shared) -> Webhooks {
+    let refusals = Refusals::new(&shared.registry);
+    let mut builder = Webhooks::builder()
+        .metrics(Arc::new(Counters(shared.metrics.clone())))
+        .conversion(|object, version| convert::convert(object, version).map_err(|error| error.to_string()));
+    for path in features::paths(&shared.settings.gates) {
+        let (shared, refusals) = (shared.clone(), refusals.clone());
+        builder = builder.admission(path.path, move |request| {
+            answer(shared.clone(), refusals.clone(), path.handler, request)
+        });
+    }
+    builder.build()
+}
+
+async fn answer(shared: Shared, refusals: Refusals, handler: Handler, request: Request) -> Answer {
+    let contents = if handler.needs_contents(&request, &context(&shared)) {
+        contents::count(&shared, &request).await
+    } else {
+        Contents::default()
+    };
+    let answer = handler.answer(&request, &context(&shared), &contents);
+    if let Answer::Denied { code, message } = &answer {
+        let Request { kind, namespace, name, user, .. } = &request;
+        tracing::info!(
+            kind = kind.kind, namespace, name, operation = request.operation.as_str(), username = user.username, code,
+            %message, "refused"
+        );
+        if *code == 403 && message.starts_with(protection::REFUSAL) && !request.dry_run {
+            refusals.count(&request);
+            let event = protection::DELETION_EVENT;
+            let record = protection::record(event, &kind.kind, namespace, name, &user.username);
+            shared.protection_log.write(&record);
+        }
+    }
+    answer
+}
+
+fn context(shared: &Shared) -> Context<'_> {
+    let settings = &shared.settings;
+    Context {
+        gates: gates(shared),
+        allow_privileged: settings.options.allow_privileged,
+        now: settings.clock.now(),
+        cluster: shared,
+    }
+}
+
+fn gates(shared: &Shared) -> &Gates {
+    &shared.settings.gates
+}
+
+impl Cluster for Shared {
+    fn pod(&self, key: &ObjectKey) -> Option<Arc<Pod>> {
+        self.pods.get(key)
+    }
+}
