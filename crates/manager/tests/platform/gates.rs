@@ -1,0 +1,72 @@
+//! Feature gates, as users meet them.
+
+use kruise_testkit::Outcome;
+use serde_json::{Value, json};
+
+use crate::stage::{Stage, managed};
+
+fn recreate_request(namespace: &str) -> Value {
+    json!({
+        "apiVersion": "apps.kruise.io/v1beta1", "kind": "ContainerRecreateRequest",
+        "metadata": {"name": "again", "namespace": namespace},
+        "spec": {"podName": "web", "containers": [{"name": "main"}]},
+    })
+}
+
+fn spread(namespace: &str) -> Value {
+    json!({
+        "apiVersion": "apps.kruise.io/v1beta1", "kind": "WorkloadSpread",
+        "metadata": {"name": "web", "namespace": namespace},
+        "spec": {"targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "subsets": [{"name": "a", "maxReplicas": 1}, {"name": "b"}]},
+    })
+}
+
+fn pull_job(namespace: &str) -> Value {
+    json!({
+        "apiVersion": "apps.kruise.io/v1beta1", "kind": "ImagePullJob",
+        "metadata": {"name": "pull", "namespace": namespace},
+        "spec": {"image": "app:v1", "completionPolicy": {"type": "Always"}},
+    })
+}
+
+/// PLATFORM-7: the refusal. What happens to the configurations is a test of the certificates.
+async fn without_pod_webhooks_a_spread_is_refused(stage: &mut Stage) -> Outcome {
+    let sandbox = stage.cluster.sandbox("gates").await;
+    let refused = stage.create(spread(sandbox.namespace())).await.unwrap_err();
+    assert!(refused.starts_with("403 "), "{refused}");
+    assert!(refused.contains("feature-gate WorkloadSpread is not enabled"), "{refused}");
+    Ok(())
+}
+managed!(without_pod_webhooks_a_spread_is_refused, ["--feature-gates=PodWebhook=false"]);
+
+/// PLATFORM-8
+async fn without_the_daemon_a_recreate_request_is_refused(stage: &mut Stage) -> Outcome {
+    let sandbox = stage.cluster.sandbox("gates").await;
+    let refused = stage.create(recreate_request(sandbox.namespace())).await.unwrap_err();
+    assert!(refused.starts_with("403 "), "{refused}");
+    assert!(refused.contains("feature-gate KruiseDaemon is not enabled"), "{refused}");
+    Ok(())
+}
+managed!(without_the_daemon_a_recreate_request_is_refused, ["--feature-gates=KruiseDaemon=false"]);
+
+/// PLATFORM-9
+async fn pre_download_opens_the_gate_of_pull_jobs(stage: &mut Stage) -> Outcome {
+    let sandbox = stage.cluster.sandbox("gates").await;
+    stage.create(pull_job(sandbox.namespace())).await.unwrap();
+    Ok(())
+}
+managed!(
+    pre_download_opens_the_gate_of_pull_jobs,
+    ["--feature-gates=PreDownloadImageForInPlaceUpdate=true,ImagePullJobGate=false"]
+);
+
+/// PLATFORM-8: the other side of it, so that the refusal above is not for another reason.
+async fn with_default_gates_pull_jobs_are_refused_and_spreads_are_not(stage: &mut Stage) -> Outcome {
+    let sandbox = stage.cluster.sandbox("gates").await;
+    let refused = stage.create(pull_job(sandbox.namespace())).await.unwrap_err();
+    assert!(refused.contains("feature-gate ImagePullJobGate is not enabled"), "{refused}");
+    stage.create(spread(sandbox.namespace())).await.unwrap();
+    Ok(())
+}
+managed!(with_default_gates_pull_jobs_are_refused_and_spreads_are_not, ["--feature-gates="]);

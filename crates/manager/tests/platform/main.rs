@@ -1,0 +1,10 @@
+//! The scenarios of the platform: what users of a manager see, on the embedded cluster with the manager in this process,
+//! and on a real cluster with the manager as a process of its own.
+
+mod admission;
+mod conversion;
+mod gates;
+mod leader;
+mod migration;
+mod program;
+mod stage;
