@@ -15,7 +15,17 @@ mod tests {
         ("kruise-manager", &["kruise-api", "kruise-core", "kruise-runtime", "kruise-webhook"]),
         ("kruise-apiserver", &["kruise-api"]),
         ("kruise-sim", &["kruise-api", "kruise-apiserver"]),
-        ("kruise-local", &["kruise-api", "kruise-apiserver", "kruise-manager", "kruise-sim"]),
+        (
+            "kruise-local",
+            &[
+                "kruise-api",
+                "kruise-apiserver",
+                "kruise-core",
+                "kruise-manager",
+                "kruise-runtime",
+                "kruise-sim",
+            ],
+        ),
         ("kruise-testkit", &["kruise-api", "kruise-sim"]),
         ("kruise-comparison", &["kruise-api", "kruise-apiserver", "kruise-testkit"]),
         ("e2e", &[]),

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kruise_api::catalogue::CRDS;
+use kruise_api::labels::{CONTROL_PLANE, CONTROL_PLANE_VALUE};
+use kruise_api::names;
 use kruise_apiserver::client::Local;
 use kruise_apiserver::{ApiServer, controllers, status};
 use kruise_sim::Sim;
@@ -17,8 +19,9 @@ use tokio::task::JoinSet;
 
 use crate::certificates::Certificates;
 use crate::identity::{self, Known};
+use crate::kubeconfig;
+use crate::manager::{self, Inside};
 use crate::serve::{self, Stop};
-use crate::{conversion, kubeconfig};
 
 /// The port that people expect.
 const USUAL_PORT: u16 = 6443;
@@ -38,6 +41,8 @@ pub struct Settings {
     pub seed: u64,
     /// The time at the start.
     pub now: Timestamp,
+    /// Whether our manager runs in it.
+    pub with_manager: bool,
 }
 
 /// Why a cluster does not start, or ended.
@@ -82,6 +87,12 @@ pub enum Error {
     /// The listener ended, which it never should.
     #[error("the listener ended")]
     Ended(#[source] tokio::task::JoinError),
+    /// Our manager does not start.
+    #[error("cannot start the manager: {0}")]
+    Manager(String),
+    /// Our manager ended, which it never should.
+    #[error("the manager ended; this is a bug")]
+    ManagerEnded(#[source] kruise_runtime::scope::Error),
     /// A controller, the scheduler or a node panicked.
     #[error("a part of the simulated cluster broke down; this is a bug")]
     Broken(#[source] tokio::task::JoinError),
@@ -93,6 +104,7 @@ pub struct Cluster {
     sim: Sim,
     listening: JoinSet<()>,
     stop: watch::Sender<bool>,
+    manager: Option<manager::Running>,
 }
 
 /// Starts a cluster. When this returns, the API answers and the kubeconfig is written.
@@ -112,8 +124,14 @@ pub async fn start(settings: &Settings) -> Result<Cluster, Error> {
     let builder = Sim::builder().seed(seed).nodes(nodes).start_time(now).speed(speed);
     let mut sim = builder.controllers(options).build();
     let server = sim.server().clone();
-    server.register_webhook_service(conversion::NAMESPACE, conversion::SERVICE, conversion::service());
     install_kinds(&server.local()).await?;
+    let inside = match settings.with_manager {
+        true => Some(Inside::new(&sim, seed).map_err(Error::Manager)?),
+        false => None,
+    };
+    if inside.is_some() {
+        install_webhooks(&server.local()).await?;
+    }
 
     let text = kubeconfig::text(address, &certificates, &token);
     kubeconfig::write(&settings.kubeconfig, &text)
@@ -124,7 +142,16 @@ pub async fn start(settings: &Settings) -> Result<Cluster, Error> {
     let mut listening = JoinSet::new();
     listening.spawn(serve::serve(listener, tls, known, server, stop));
     sim.run();
-    Ok(Cluster { address, sim, listening, stop: sender })
+    let manager = inside.map(Inside::start);
+    Ok(Cluster { address, sim, listening, stop: sender, manager })
+}
+
+/// Waits until the manager breaks down. Without one that is never.
+async fn broken(manager: &mut Option<manager::Running>) -> kruise_runtime::scope::Error {
+    match manager {
+        Some(manager) => manager.ended().await,
+        None => std::future::pending().await,
+    }
 }
 
 async fn listen(wanted: Option<u16>) -> Result<TcpListener, Error> {
@@ -138,20 +165,34 @@ async fn listen(wanted: Option<u16>) -> Result<TcpListener, Error> {
     }
 }
 
-/// Our kinds, and the namespace of the Service that converts between their versions.
+fn refused(what: &str) -> impl FnOnce(status::Status) -> Error {
+    let what = what.to_owned();
+    move |status| Error::Install { what, status: Box::new(status) }
+}
+
+/// Our kinds, and the namespace of our manager.
 async fn install_kinds(local: &Local) -> Result<(), Error> {
-    let refused = |what: &str| {
-        let what = what.to_owned();
-        move |status| Error::Install { what, status: Box::new(status) }
-    };
     let namespaces = local.resource("", "namespaces").map_err(refused("namespaces"))?;
-    let namespace = json!({ "metadata": { "name": conversion::NAMESPACE } });
-    local.create(&namespaces, "", namespace).await.map_err(refused(conversion::NAMESPACE))?;
+    let labels = json!({ CONTROL_PLANE: CONTROL_PLANE_VALUE });
+    let namespace = json!({ "metadata": { "name": names::NAMESPACE, "labels": labels } });
+    local.create(&namespaces, "", namespace).await.map_err(refused(names::NAMESPACE))?;
     let definitions = local
         .resource("apiextensions.k8s.io", "customresourcedefinitions")
         .map_err(refused("customresourcedefinitions"))?;
     for crd in CRDS {
         local.create(&definitions, "", crd.object()).await.map_err(refused(&crd.name()))?;
+    }
+    Ok(())
+}
+
+/// When the cluster asks our manager.
+async fn install_webhooks(local: &Local) -> Result<(), Error> {
+    let [mutating, validating] = Inside::configurations();
+    for (plural, object) in
+        [("mutatingwebhookconfigurations", mutating), ("validatingwebhookconfigurations", validating)]
+    {
+        let resource = local.resource("admissionregistration.k8s.io", plural).map_err(refused(plural))?;
+        local.create(&resource, "", object).await.map_err(refused(plural))?;
     }
     Ok(())
 }
@@ -176,6 +217,7 @@ impl Cluster {
                 _ => Ok(()),
             },
             error = self.sim.failed() => Err(Error::Broken(error)),
+            error = broken(&mut self.manager) => Err(Error::ManagerEnded(error)),
         }
     }
 
@@ -204,6 +246,7 @@ mod tests {
             speed: 1.0,
             seed: 1,
             now: Timestamp::UNIX_EPOCH,
+            with_manager: true,
         };
         let mut cluster = start(&settings).await.unwrap();
         cluster.sim.spawn(async { panic!("a node lost its mind") });

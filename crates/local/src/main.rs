@@ -75,6 +75,7 @@ async fn run(options: &Options, kubeconfig: PathBuf) -> Result<(), Error> {
         speed: options.speed,
         seed: options.seed,
         now: now(),
+        with_manager: !options.no_manager,
     };
     let mut cluster = cluster::start(&settings).await?;
     greet(&cluster, &settings, options);

@@ -29,6 +29,9 @@ pub struct Options {
     /// The seed of generated names, uids and the nodes' luck.
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
+    /// Leave out our manager: kinds are only stored. For running one beside it.
+    #[arg(long)]
+    pub no_manager: bool,
     /// Say more on standard error: -v warnings and events, -vv every request.
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,

@@ -167,7 +167,15 @@ fn run(session: &str) {
 
 #[allow(clippy::disallowed_methods, reason = "kubectl compares times with the clock of the machine")]
 fn settings(kubeconfig: PathBuf) -> Settings {
-    Settings { port: Some(0), kubeconfig, nodes: 3, speed: 1.0, seed: 1, now: jiff::Timestamp::now() }
+    Settings {
+        port: Some(0),
+        kubeconfig,
+        nodes: 3,
+        speed: 1.0,
+        seed: 1,
+        now: jiff::Timestamp::now(),
+        with_manager: true,
+    }
 }
 
 #[test]

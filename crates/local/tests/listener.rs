@@ -25,7 +25,7 @@ use tokio_rustls::client::TlsStream;
 
 fn settings(kubeconfig: PathBuf) -> Settings {
     let now = "2026-01-01T00:00:00Z".parse().unwrap();
-    Settings { port: Some(0), kubeconfig, nodes: 1, speed: 1.0, seed: 1, now }
+    Settings { port: Some(0), kubeconfig, nodes: 1, speed: 1.0, seed: 1, now, with_manager: true }
 }
 
 async fn start(folder: &Path) -> (Cluster, Value) {
