@@ -4,6 +4,7 @@
 
 mod convert;
 mod local;
+mod manager;
 
 use std::path::Path;
 
@@ -19,6 +20,8 @@ pub(crate) enum Bench {
     Convert,
     /// Start, nodes, pods and memory of `cargo run --release`.
     Local,
+    /// Memory, start, idle CPU and admission of the manager, with 10,000, 50,000 and 150,000 pods.
+    Manager,
 }
 
 /// Runs one benchmark and prints its figures. Figures of an unoptimised build say nothing: such a build starts an
@@ -37,6 +40,7 @@ pub(crate) fn run(root: &Path, bench: Bench) -> Result<()> {
     let figures = match bench {
         Bench::Convert => convert::run()?,
         Bench::Local => local::run(root)?,
+        Bench::Manager => manager::run(root)?,
     };
     println!("{figures}");
     Ok(())

@@ -15,13 +15,13 @@ use serde_json::Value;
 /// Answers come as tables, since those are the shortest.
 const ACCEPT: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
-pub(super) struct Connection {
+pub(in crate::bench) struct Connection {
     stream: BufReader<StreamOwned<ClientConnection, TcpStream>>,
     token: String,
 }
 
 impl Connection {
-    pub(super) fn open(kubeconfig: &Path) -> Result<Self> {
+    pub(in crate::bench) fn open(kubeconfig: &Path) -> Result<Self> {
         let config: Value = serde_saphyr::from_str(&std::fs::read_to_string(kubeconfig)?)?;
         let text = |path: &str| {
             config
@@ -30,8 +30,18 @@ impl Connection {
                 .with_context(|| format!("no {path} in the kubeconfig"))
         };
         let address = text("/clusters/0/cluster/server")?.trim_start_matches("https://");
+        let authority = authority(text("/clusters/0/cluster/certificate-authority-data")?)?;
+        Self::to(address, authority, text("/users/1/user/token")?)
+    }
+
+    /// A connection to an address whose certificate this authority signed.
+    pub(in crate::bench) fn to(
+        address: &str,
+        authority: CertificateDer<'static>,
+        token: &str,
+    ) -> Result<Self> {
         let mut roots = RootCertStore::empty();
-        roots.add(authority(text("/clusters/0/cluster/certificate-authority-data")?)?)?;
+        roots.add(authority)?;
         let tls = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()?
             .with_root_certificates(roots)
@@ -40,14 +50,11 @@ impl Connection {
         let socket = TcpStream::connect(address)?;
         socket.set_nodelay(true)?;
         let stream = StreamOwned::new(ClientConnection::new(Arc::new(tls), name)?, socket);
-        Ok(Self {
-            stream: BufReader::with_capacity(1 << 16, stream),
-            token: text("/users/1/user/token")?.to_owned(),
-        })
+        Ok(Self { stream: BufReader::with_capacity(1 << 16, stream), token: token.to_owned() })
     }
 
     /// Sends a request and reads its answer; anything but a success is an error.
-    pub(super) fn send(&mut self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
+    pub(in crate::bench) fn send(&mut self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
         let body = body.map(Value::to_string).unwrap_or_default();
         let token = &self.token;
         let length = body.len();

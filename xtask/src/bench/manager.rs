@@ -1,0 +1,264 @@
+//! What the manager costs: memory, start, idle CPU and the time of an admission, as a process beside an embedded cluster.
+//!
+//! Bars: 80 MiB with 10,000 pods and 1 GiB with 150,000, steady within 30 s with 50,000, 5 m of CPU when idle, an
+//! admission of a pod within 5 ms (99 of 100) at 500 per second.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use std::{env, fs, thread};
+
+use anyhow::{Context, Result, ensure};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use serde_json::{Map, Value, json};
+
+use super::local::http::Connection;
+use super::local::{Clock, Cluster};
+use crate::test::cargo;
+
+/// Pods in steps: each step adds Deployments of this many.
+const STEP: usize = 10_000;
+const STEPS: [usize; 3] = [10_000, 50_000, 150_000];
+const NODES: usize = 1_000;
+const IDLE: Duration = Duration::from_secs(30);
+const ADMISSIONS_PER_SECOND: u32 = 500;
+const ADMISSION_SECONDS: u32 = 20;
+const CALLERS: u32 = 4;
+
+pub(super) fn run(root: &Path) -> Result<Value> {
+    let build = ["build", "--quiet", "--release", "--package", "kruise-local", "--package", "kruise-manager"];
+    cargo(root, &build, None, None)?;
+    let program = env::current_exe()?;
+    let (cluster, mut connection, _) =
+        Cluster::start_with(&program.with_file_name("kruise-local"), NODES, &["--no-manager"])?;
+    let mut figures = Map::new();
+    let mut pods = 0;
+    let largest = env::var("KRUISE_BENCH_PODS").ok().and_then(|text| text.parse().ok()).unwrap_or(usize::MAX);
+    for goal in STEPS.into_iter().filter(|goal| *goal <= largest) {
+        configurations(root, &mut connection, "DELETE")?;
+        while pods < goal {
+            let name = format!("bench-{pods}");
+            let path = "/apis/apps/v1/namespaces/default/deployments";
+            connection.send("POST", path, Some(&deployment(&name)))?;
+            pods += STEP;
+            Clock::new().until(|| Ok(available(&mut connection, &name)? == STEP as u64))?;
+        }
+        println!("{pods} pods run");
+        configurations(root, &mut connection, "POST")?;
+        let manager = Manager::start(&program.with_file_name("kruise-manager"), &cluster.folder)?;
+        let steady = manager.clock.until(|| Ok(manager.knows(goal as f64)))?;
+        thread::sleep(Duration::from_secs(5));
+        let memory = manager.memory("VmRSS")?;
+        println!("{goal} pods: steady after {steady:?}, {} MiB", memory >> 20);
+        figures.insert(format!("pods_{goal}_rss_mib"), json!(memory as f64 / f64::from(1 << 20)));
+        figures.insert(format!("pods_{goal}_rss_peak_mib"), json!(manager.memory("VmHWM")? >> 20));
+        figures.insert(format!("pods_{goal}_steady_seconds"), json!(steady.as_secs_f64()));
+        if goal == STEP {
+            let before = manager.cpu()?;
+            thread::sleep(IDLE);
+            let used = (manager.cpu()? - before) / IDLE.as_secs_f64() * 1e3;
+            figures.insert("idle_cpu_millicores".to_owned(), json!(used));
+            let times = manager.admissions()?;
+            let at =
+                |share: f64| times.get((times.len() as f64 * share) as usize).copied().unwrap_or_default();
+            println!(
+                "{} admissions: half within {:?}, 99 of 100 within {:?}",
+                times.len(),
+                at(0.5),
+                at(0.99)
+            );
+            figures.insert("admission_p50_milliseconds".to_owned(), json!(at(0.5).as_secs_f64() * 1e3));
+            figures.insert("admission_p99_milliseconds".to_owned(), json!(at(0.99).as_secs_f64() * 1e3));
+        }
+    }
+    Ok(Value::Object(figures))
+}
+
+/// A manager that ends with this value.
+struct Manager {
+    child: Child,
+    folder: PathBuf,
+    clock: Clock,
+    metrics: u16,
+    webhooks: u16,
+}
+
+impl Manager {
+    fn start(program: &Path, folder: &Path) -> Result<Self> {
+        let [health, metrics, webhooks] = [free_port()?, free_port()?, free_port()?];
+        let certificates = folder.join("certificates");
+        let clock = Clock::new();
+        let child = Command::new(program)
+            .arg("--kubeconfig")
+            .arg(folder.join("kubeconfig"))
+            .arg(format!("--health-probe-addr=127.0.0.1:{health}"))
+            .arg(format!("--metrics-addr=127.0.0.1:{metrics}"))
+            .arg("--protection-log-path")
+            .arg(folder.join("log"))
+            .env("WEBHOOK_HOST", "127.0.0.1")
+            .env("WEBHOOK_PORT", webhooks.to_string())
+            .env("WEBHOOK_CERT_DIR", &certificates)
+            .stderr(fs::File::create(folder.join("manager.log"))?)
+            .stdout(Stdio::null())
+            .spawn()
+            .with_context(|| format!("cannot start {}", program.display()))?;
+        Ok(Self { child, folder: folder.to_owned(), clock, metrics, webhooks })
+    }
+
+    /// Whether it leads and has read so many pods.
+    fn knows(&self, pods: f64) -> bool {
+        let text = get(self.metrics, "/metrics").unwrap_or_default();
+        let value = |name: &str| {
+            text.lines()
+                .find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok())
+                .unwrap_or_default()
+        };
+        value("kruise_manager_is_leader") == 1.0 && value("kruise_cache_objects{resource=\"pods\"}") >= pods
+    }
+
+    fn memory(&self, name: &str) -> Result<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let kib = line.and_then(|line| line.split_whitespace().next()).context("no such figure")?;
+        Ok(kib.parse::<u64>()? << 10)
+    }
+
+    /// Seconds of CPU so far.
+    fn cpu(&self) -> Result<f64> {
+        let text = get(self.metrics, "/metrics")?;
+        let line = text.lines().find_map(|line| line.strip_prefix("process_cpu_seconds_total "));
+        Ok(line.context("no CPU time")?.trim().parse()?)
+    }
+
+    /// How long admissions of a pod take at the rate of the bar, sorted.
+    fn admissions(&self) -> Result<Vec<Duration>> {
+        let path = self.folder.join("certificates/ca-cert.pem");
+        let authority =
+            CertificateDer::from_pem_slice(&fs::read(path)?).context("cannot read the authority")?;
+        let every = Duration::from_secs(1) * CALLERS / ADMISSIONS_PER_SECOND;
+        let count = ADMISSIONS_PER_SECOND * ADMISSION_SECONDS / CALLERS;
+        let callers: Vec<_> = (0..CALLERS)
+            .map(|_| {
+                let (authority, address) = (authority.clone(), format!("127.0.0.1:{}", self.webhooks));
+                thread::spawn(move || -> Result<Vec<Duration>> {
+                    let mut connection = Connection::to(&address, authority, "")?;
+                    let review = review();
+                    let clock = Clock::new();
+                    let mut times = Vec::new();
+                    for number in 0..count {
+                        thread::sleep((every * number).saturating_sub(clock.elapsed()));
+                        let began = clock.elapsed();
+                        let answer = connection.send("POST", "/mutate-pod", Some(&review))?;
+                        ensure!(answer.pointer("/response/allowed") == Some(&json!(true)), "{answer}");
+                        times.push(clock.elapsed() - began);
+                    }
+                    Ok(times)
+                })
+            })
+            .collect();
+        let mut times = Vec::new();
+        for caller in callers {
+            times.extend(caller.join().map_err(|_| anyhow::anyhow!("a caller panicked"))??);
+        }
+        times.sort();
+        Ok(times)
+    }
+}
+
+impl Drop for Manager {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = fs::remove_dir_all(self.folder.join("certificates"));
+    }
+}
+
+/// Makes or removes the webhook configurations as `cargo xtask generate` writes them.
+fn configurations(root: &Path, connection: &mut Connection, method: &str) -> Result<()> {
+    for (file, plural) in
+        [("mutating", "mutatingwebhookconfigurations"), ("validating", "validatingwebhookconfigurations")]
+    {
+        let text = fs::read_to_string(root.join(format!("config/webhook/{file}.yaml")))?;
+        let object: Value = serde_saphyr::from_str(&text)?;
+        let path = format!("/apis/admissionregistration.k8s.io/v1/{plural}");
+        if method == "POST" {
+            connection.send("POST", &path, Some(&object))?;
+        } else if let Some(name) = object.pointer("/metadata/name").and_then(Value::as_str) {
+            // Not there yet the first time.
+            let _ = connection.send("DELETE", &format!("{path}/{name}"), None);
+        }
+    }
+    Ok(())
+}
+
+fn available(connection: &mut Connection, name: &str) -> Result<u64> {
+    let path = format!("/apis/apps/v1/namespaces/default/deployments/{name}");
+    let deployment = connection.send("GET", &path, None)?;
+    Ok(deployment.pointer("/rows/0/cells/3").and_then(Value::as_u64).unwrap_or(0))
+}
+
+/// A template of usual size: two containers, labels, annotations, variables.
+fn template(name: &str) -> Value {
+    let container = |name: &str| {
+        json!({
+            "name": name, "image": format!("registry.example/team/{name}:v1.2.3"),
+            "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}, {"name": "LEVEL", "value": "info"}],
+            "ports": [{"containerPort": 8080}],
+            "resources": {"requests": {"cpu": "1m", "memory": "1Mi"}},
+        })
+    };
+    json!({
+        "metadata": {
+            "labels": {"app": name, "team": "shop", "version": "v1.2.3"},
+            "annotations": {"example.com/config-hash": "9f86d081884c7d659a2feaa0c55ad015", "example.com/owner": "shop@example.com"},
+        },
+        "spec": {"containers": [container("main"), container("proxy")]},
+    })
+}
+
+fn deployment(name: &str) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+        "spec": {"replicas": STEP, "selector": {"matchLabels": {"app": name}}, "template": template(name)},
+    })
+}
+
+fn review() -> Value {
+    let mut pod = template("bench");
+    for (key, value) in [("apiVersion", "v1"), ("kind", "Pod")] {
+        if let Some(pod) = pod.as_object_mut() {
+            pod.insert(key.to_owned(), value.into());
+        }
+    }
+    if let Some(metadata) = pod.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert("name".to_owned(), "bench".into());
+        let owner = json!({"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name": "web", "uid": "u", "controller": true});
+        metadata.insert("ownerReferences".to_owned(), json!([owner]));
+    }
+    json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "bench", "kind": {"group": "", "version": "v1", "kind": "Pod"},
+            "resource": {"group": "", "version": "v1", "resource": "pods"},
+            "operation": "CREATE", "namespace": "default", "name": "bench", "object": pod, "userInfo": {"username": "bench"},
+        },
+    })
+}
+
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+/// The body of a GET on loopback.
+fn get(port: u16, path: &str) -> Result<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.write_all(
+        format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").as_bytes(),
+    )?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
