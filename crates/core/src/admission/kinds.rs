@@ -9,6 +9,8 @@
 mod table;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) mod tests_support;
 
 use std::sync::Arc;
 

@@ -143,6 +143,16 @@ pub fn selector_matches(found: &mut Violations, object: &Value, labels: &[&str])
     }
 }
 
+/// Whether two specs differ in anything but the members that may change.
+pub fn differs_outside(old: &Value, new: &Value, changeable: &[&str]) -> bool {
+    let members = |object: &Value| {
+        let mut spec = json::at(object, &["spec"]).and_then(Value::as_object).cloned().unwrap_or_default();
+        spec.retain(|member, value| !value.is_null() && !changeable.contains(&member.as_str()));
+        spec
+    };
+    members(old) != members(new)
+}
+
 /// What an API server would refuse in the pods of a template. `claims` are volumes that the pods get besides.
 ///
 /// The template is judged with the defaults that its pods will get; it is not changed here.

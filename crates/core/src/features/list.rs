@@ -502,6 +502,13 @@ pub const ALL: &[Feature] = &[
             }
             .on(&[rule("networking.k8s.io", &["v1", "v1beta1"], "ingresses", DELETE)]),
         ],
+        built: true,
+        permissions: &[
+            may(Role::Manager, "", &["pods", "persistentvolumeclaims"], READ),
+            // Any kind may have objects that keep its definition from going.
+            may(Role::Manager, "*", &["*"], &["list"])
+                .when(When::All(&[Gate::DeletionProtectionForCRDCascadingGate])),
+        ],
         ..feature("Deletion protection")
     },
 ];

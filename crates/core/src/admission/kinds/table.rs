@@ -38,12 +38,18 @@ pub const TABLE: &[Entry] = &[
     Entry {
         templates: &[Template { defaulted: false, claims: None, ..PODS }],
         selector: Some(rules::Selector { missing: "", empty: "empty selector is invalid for daemonset" }),
+        rules: &[crate::daemonset::validate::rule],
         ..plain(&daemonset::CRD)
     },
     plain(&ephemeraljob::CRD),
     Entry { gates: &[Gate::KruiseDaemon, Gate::ImagePullJobGate], ..plain(&imagelistpulljob::CRD) },
     Entry { gates: &[Gate::KruiseDaemon, Gate::ImagePullJobGate], ..plain(&imagepulljob::CRD) },
-    Entry { gates: &[Gate::KruiseDaemon], mutations: &[complete_node_image], ..plain(&nodeimage::CRD) },
+    Entry {
+        gates: &[Gate::KruiseDaemon],
+        mutations: &[complete_node_image],
+        refusals: &[crate::nodeimage::validate::refusal],
+        ..plain(&nodeimage::CRD)
+    },
     plain(&nodepodprobe::CRD),
     plain(&persistentpodstate::CRD),
     Entry {

@@ -1,0 +1,3 @@
+//! NodeImage: which images one node is to pull.
+
+pub mod validate;
