@@ -126,7 +126,6 @@ pub const ALL: &[Feature] = &[
         ],
     },
     Feature {
-        built: true,
         controllers: &[controller("cloneset-controller", "cloneset-workers", 3, true).of("CloneSet")],
         watches: &[own(&kruise_api::cloneset::CRD), POD, PERSISTENT_VOLUME_CLAIM, CONTROLLER_REVISION],
         webhooks: &[
