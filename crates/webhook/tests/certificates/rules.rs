@@ -127,6 +127,24 @@ fn a_deleted_secret_comes_back_and_the_old_certificate_stays_trusted_meanwhile()
     assert_eq!(replica.served, Some(world.stored().pair));
 }
 
+/// Once the time since the old authority was found counted for the new one, which another replica had just published.
+#[test]
+fn a_new_authority_has_to_be_found_for_as_long_as_any() {
+    let mut world = World::new();
+    let (mut quick, mut slow) = (Replica::new(), Replica::new());
+    quick.sync(&mut world);
+    slow.sync(&mut world);
+    world.pass(10 * SETTLE);
+    let old = slow.served.clone();
+    world.set_secret(None);
+    quick.sync(&mut world);
+    slow.sync(&mut world);
+    assert_eq!(slow.served, old, "the bundle with the new authority is a moment old");
+    world.pass(SETTLE);
+    slow.sync(&mut world);
+    assert_eq!(slow.served, Some(world.stored().pair));
+}
+
 #[test]
 fn trust_in_an_old_authority_ends_when_it_is_taken_out_of_the_secret() {
     let mut world = World::new();
