@@ -10,8 +10,10 @@ use clap::Args;
 
 use crate::cluster;
 
-/// The packages whose ignored tests want a real cluster.
-const ON_REAL_CLUSTERS: [&str; 4] = ["-p", "e2e", "-p", "kruise-comparison"];
+/// The packages whose ignored tests want a real cluster, with how many of them may run at once. Those of the manager have
+/// the cluster for themselves: definitions and webhook configurations exist once.
+const ON_REAL_CLUSTERS: [(&[&str], &str); 2] =
+    [(&["-p", "e2e", "-p", "kruise-comparison"], "4"), (&["-p", "kruise-manager"], "1")];
 
 /// Which tests run.
 #[derive(Args, Default)]
@@ -57,14 +59,29 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<()> {
 }
 
 fn scenarios(root: &Path, filter: Option<&str>, kubeconfig: &Path) -> Result<()> {
-    if has_nextest() {
-        let run = ["nextest", "run", "--run-ignored", "only", "--no-fail-fast", "--no-tests=warn", "-j", "4"];
-        cargo(root, &[&run[..], &ON_REAL_CLUSTERS].concat(), filter, Some(kubeconfig))
-    } else {
-        // Without a filter of its own, libtest takes the name of the tests on real clusters.
-        let filter = [filter.unwrap_or("real"), "--", "--ignored"];
-        cargo(root, &[&["test"], &ON_REAL_CLUSTERS[..], &filter].concat(), None, Some(kubeconfig))
+    let has_nextest = has_nextest();
+    let mut outcome = Ok(());
+    for (packages, at_once) in ON_REAL_CLUSTERS {
+        let ran = if has_nextest {
+            let run = [
+                "nextest",
+                "run",
+                "--run-ignored",
+                "only",
+                "--no-fail-fast",
+                "--no-tests=warn",
+                "-j",
+                at_once,
+            ];
+            cargo(root, &[&run[..], packages].concat(), filter, Some(kubeconfig))
+        } else {
+            // Without a filter of its own, libtest takes the name of the tests on real clusters.
+            let filter = [filter.unwrap_or("real"), "--", "--ignored", "--test-threads", at_once];
+            cargo(root, &[&["test"], packages, &filter].concat(), None, Some(kubeconfig))
+        };
+        outcome = outcome.and(ran);
     }
+    outcome
 }
 
 /// The cluster that the caller chose, if any. A path that leads nowhere is a mistake worth a word.
