@@ -1,0 +1,48 @@
+//! Everything a pass may know.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use jiff::Timestamp;
+use kruise_api::{cloneset::v1beta1::CloneSet, gates::Gates};
+
+use crate::{
+    pod::{Metadata, Pairs, Pod},
+    revision::Revision,
+    text::Text,
+};
+
+/// A volume claim: its metadata says everything that is needed.
+pub type Claim = Metadata;
+
+/// Everything a pass may know, gathered once from caches. The order of lists does not matter.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// The CloneSet.
+    pub set: Arc<CloneSet>,
+    /// The pods that have an owner reference to it, active or not.
+    pub pods: Vec<Arc<Pod>>,
+    /// The volume claims that have an owner reference to it.
+    pub claims: Vec<Arc<Claim>>,
+    /// The ControllerRevisions of the namespace whose labels its selector matches or whose names begin with its name.
+    pub revisions: Vec<Arc<Revision>>,
+    /// The ImagePullJobs that it controls.
+    pub jobs: Vec<Arc<Metadata>>,
+    /// Labels of the nodes that its pods are on. Needed only if the template has spread constraints.
+    pub nodes: BTreeMap<Text, Pairs>,
+    /// Names of pods that a budget does not let go now. Needed only with gate `PodUnavailableBudgetUpdateGate`.
+    pub protected: BTreeSet<Text>,
+    /// The time.
+    pub now: Timestamp,
+    /// Which features are on.
+    pub gates: Arc<Gates>,
+    /// Flag `--cloneset-scaling-exclude-preparing-delete`.
+    pub exclude_preparing_delete: bool,
+    /// Whether the server has `pods/resize`.
+    pub resize_subresource: bool,
+    /// Makes the ids of new pods random. With the same seed the same pods give the same ids: keep it while it is not
+    /// known whether a creation took effect, so that trying again cannot make a second pod; change it after that.
+    pub seed: u64,
+}

@@ -1,0 +1,157 @@
+//! What to do next.
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use kruise_api::lifecycle::State;
+use serde_json::json;
+
+use super::{
+    CLONE_SET, Desired, Failures, Observed, Part, Purpose, claims, pre_download, scale, status, update,
+    view::{self, Revisions, View},
+};
+use crate::{
+    effect::{Effect, Patch, Target},
+    lifecycle,
+    object::CONTROLLER_REVISION,
+    revision::{self, Found},
+    text::Text,
+};
+
+/// What to do next, as data.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// The writes, in any order.
+    pub effects: Vec<Effect>,
+    /// What each of them is for, in the same order.
+    pub purposes: Vec<Purpose>,
+    /// When to look again, if nothing happens before.
+    pub wake_after: Option<Duration>,
+    /// Why something waits, with the numbers.
+    pub reasons: Vec<String>,
+    /// What cannot be done as things stand: errors without a write.
+    pub failures: Failures,
+}
+
+impl Plan {
+    pub(super) fn add(&mut self, effect: Effect, purpose: Purpose) {
+        self.effects.push(effect);
+        self.purposes.push(purpose);
+    }
+
+    pub(super) fn wake(&mut self, after: Duration) {
+        self.wake_after = Some(self.wake_after.map_or(after, |known| known.min(after)));
+    }
+}
+
+/// Decides one safe step.
+pub fn plan(seen: &Observed) -> Plan {
+    let mut plan = Plan::default();
+    let desired = match Desired::of(seen) {
+        Ok(desired) => desired,
+        Err(error) => {
+            plan.failures.scale = Some(chain(&error));
+            plan.reasons.push(chain(&error));
+            return plan;
+        }
+    };
+    if seen.set.metadata.deletion_timestamp.is_some() {
+        return plan;
+    }
+    let view = View::new(seen, &desired);
+    let revisions = view.revisions();
+    // A revision comes before everything that refers to it.
+    match &revisions.found {
+        Found::Missing(new) => {
+            let effect = Effect::Create {
+                resource: CONTROLLER_REVISION,
+                namespace: view.set.key.namespace.clone(),
+                object: new.object.clone(),
+            };
+            plan.add(effect, Purpose::Quiet(Part::Update));
+            return plan;
+        }
+        Found::Older(_, effect) => {
+            plan.add(effect.clone(), Purpose::Quiet(Part::Update));
+            return plan;
+        }
+        Found::Newest(_) => {}
+    }
+    release(&view, &mut plan);
+    claims::clean_up(&view, &mut plan);
+    pre_download::run(&view, &revisions, &mut plan);
+    let scaled = scale::run(&view, &revisions, &mut plan);
+    update::run(&view, &revisions, scaled, &mut plan);
+    forget_names(&view, &mut plan);
+    truncate(&view, &revisions, &mut plan);
+    wake_when_ready(&view, &mut plan);
+    if let Some(deadline) = status::deadline(seen) {
+        plan.wake(deadline);
+    }
+    plan
+}
+
+/// An error with its causes.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {}", chain(source)),
+        None => error.to_string(),
+    }
+}
+
+/// Lets go of pods whose labels were changed. They run on without us, with their claims.
+fn release(view: &View<'_>, plan: &mut Plan) {
+    for pod in &view.released {
+        let change = json!({"metadata": {"ownerReferences": [{"$patch": "delete", "uid": view.set.uid}]}});
+        plan.add(lifecycle::patch(pod, change), Purpose::Quiet(Part::Scale));
+    }
+}
+
+/// Removes names from `podsToDelete` that are no active pods any more.
+fn forget_names(view: &View<'_>, plan: &mut Plan) {
+    let metadata = &view.seen.set.metadata;
+    let names = view.seen.set.spec.scale_strategy.as_ref().map(|scale| scale.pods_to_delete.as_slice());
+    let names = names.unwrap_or_default();
+    let is_there = |name: &&String| view.pods.iter().any(|pod| pod.metadata.name == name.as_str());
+    let kept: Vec<&String> = names.iter().filter(is_there).collect();
+    if kept.len() == names.len() {
+        return;
+    }
+    let target = Target::with_uid(CLONE_SET, view.set.key.clone(), view.set.uid.clone())
+        .at_version(Text::from(metadata.resource_version.as_deref().unwrap_or_default()));
+    let patch = Patch::Merge(json!({"spec": {"scaleStrategy": {"podsToDelete": kept}}}));
+    plan.add(Effect::Patch { target, subresource: None, patch }, Purpose::Quiet(Part::Housekeeping));
+}
+
+/// Deletes revisions that nobody needs, beyond those that are kept for going back.
+fn truncate(view: &View<'_>, revisions: &Revisions<'_>, plan: &mut Plan) {
+    let is_live = |one: &revision::Revision| {
+        one.name() == revisions.update.name()
+            || one.name() == revisions.current.name()
+            || view.pods.iter().any(|pod| view::is_on(pod, one))
+    };
+    for old in revision::outdated(&revisions.all, view.desired.history_limit, &is_live) {
+        let target = Target::with_uid(CONTROLLER_REVISION, old.metadata.key(), old.metadata.uid.clone());
+        plan.add(Effect::Delete { target, grace: None }, Purpose::Quiet(Part::Housekeeping));
+    }
+}
+
+/// Looks again when the next pod has been ready for long enough.
+fn wake_when_ready(view: &View<'_>, plan: &mut Plan) {
+    let left = view
+        .pods
+        .iter()
+        .filter(|pod| view::is_ready(pod) && lifecycle::is_in_service(pod) && !view.is_available(pod));
+    let left = left.filter_map(|pod| {
+        let ready = view::ready_for(pod, view.now())?;
+        Duration::try_from(view.desired.min_ready.saturating_sub(ready).max(SignedDuration::ZERO)).ok()
+    });
+    if let Some(left) = left.min() {
+        // A pod is available when it has been ready for longer than that.
+        plan.wake(left + Duration::from_millis(10));
+    }
+}
+
+pub(super) fn is_preparing_delete(pod: &crate::pod::Pod) -> bool {
+    lifecycle::is(pod, &State::PreparingDelete)
+}

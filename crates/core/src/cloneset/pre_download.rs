@@ -1,0 +1,122 @@
+//! When images are pulled ahead of an update of a CloneSet.
+
+use kruise_api::{
+    annotations,
+    gates::Gate,
+    int_or_percent::{IntOrString, Rounding},
+    rollout::InPlaceUpdateStrategy,
+};
+
+use super::{
+    Part, Plan, Policy, Purpose,
+    view::{Revisions, View},
+};
+use crate::{
+    in_place,
+    pod::Metadata,
+    pre_download::{Rollout, Step, clean_up, next},
+};
+
+/// An update of so few pods is over before a pull would be.
+const FEW: i64 = 3;
+
+pub(super) fn run(view: &View<'_>, revisions: &Revisions<'_>, plan: &mut Plan) {
+    if !view.gate(Gate::PreDownloadImageForInPlaceUpdate) || !view.gate(Gate::KruiseDaemon) {
+        return;
+    }
+    let mut jobs: Vec<&Metadata> = view.seen.jobs.iter().map(AsRef::as_ref).collect();
+    jobs.sort_by(|left, right| left.name.cmp(&right.name));
+    if revisions.current.name() == revisions.update.name() {
+        for effect in clean_up(&jobs) {
+            plan.add(effect, Purpose::Quiet(Part::Housekeeping));
+        }
+        return;
+    }
+    let settings = Settings::of(view);
+    if settings.min_updated_ready > updated_ready(view, revisions) {
+        return;
+    }
+    let rollout = Rollout {
+        owner: &view.set,
+        selector: &view.desired.selector,
+        current: &revisions.current,
+        update: &revisions.update,
+        is_worth_it: is_worth_it(view, revisions),
+        parallelism: settings.parallelism,
+        timeout_seconds: settings.timeout_seconds,
+    };
+    match next(&rollout, &jobs) {
+        Step::Nothing => {}
+        Step::Label(effect) => plan.add(effect, Purpose::Quiet(Part::Housekeeping)),
+        Step::Create(jobs) => {
+            for job in jobs {
+                plan.add(job.effect, Purpose::PullImage { job: job.name, image: job.image });
+            }
+        }
+    }
+}
+
+fn is_worth_it(view: &View<'_>, revisions: &Revisions<'_>) -> bool {
+    let desired = view.desired;
+    let in_one_go = desired.partition == 0 && max_unavailable(view) >= desired.replicas;
+    !matches!(desired.policy, None | Some(Policy::ReCreate))
+        && desired.replicas > FEW
+        && !in_one_go
+        && in_place::compare(&revisions.current, &revisions.update, &desired.in_place).is_some()
+}
+
+/// Rounded down, whatever the surge is.
+fn max_unavailable(view: &View<'_>) -> i64 {
+    let rolling =
+        view.seen.set.spec.update_strategy.as_ref().and_then(|strategy| strategy.rolling_update.as_ref());
+    let share = rolling.and_then(|rolling| rolling.max_unavailable.clone()).unwrap_or_else(|| "20%".into());
+    share.parse().map_or(0, |share| share.of(replicas(view), Rounding::Down))
+}
+
+fn replicas(view: &View<'_>) -> u32 {
+    u32::try_from(view.desired.replicas).unwrap_or(0)
+}
+
+fn updated_ready(view: &View<'_>, revisions: &Revisions<'_>) -> i64 {
+    let status = view.seen.set.status.as_ref();
+    let status = status.filter(|status| status.update_revision.as_deref() == Some(revisions.update.name()));
+    status.map_or(0, |status| i64::from(status.updated_ready_replicas))
+}
+
+struct Settings {
+    parallelism: Option<IntOrString>,
+    timeout_seconds: Option<i32>,
+    min_updated_ready: i64,
+}
+
+impl Settings {
+    /// Fields count before annotations, which v1alpha1 has.
+    fn of(view: &View<'_>) -> Self {
+        let set = &view.seen.set;
+        let rolling = set.spec.update_strategy.as_ref().and_then(|strategy| strategy.rolling_update.as_ref());
+        let strategy = rolling.and_then(|rolling| rolling.in_place_update_strategy.clone());
+        let InPlaceUpdateStrategy {
+            image_pre_download_parallelism,
+            image_pre_download_timeout_seconds,
+            image_pre_download_min_updated_ready_pods,
+            ..
+        } = strategy.unwrap_or_default();
+        let annotation = |key: &str| set.metadata.annotations.as_ref()?.get(key).cloned();
+        let parallelism =
+            || annotation(annotations::IMAGE_PREDOWNLOAD_PARALLELISM)?.parse().ok().map(IntOrString::Int);
+        let timeout = || annotation(annotations::IMAGE_PREDOWNLOAD_TIMEOUT_SECONDS)?.parse().ok();
+        let minimum = || {
+            let text = annotation(annotations::IMAGE_PREDOWNLOAD_MIN_UPDATED_READY_PODS)?;
+            let share = text.parse().map_or_else(|_| IntOrString::from(text.as_str()), IntOrString::Int);
+            Some(share.parse().ok()?.of(replicas(view), Rounding::Up))
+        };
+        Self {
+            parallelism: image_pre_download_parallelism.or_else(parallelism),
+            timeout_seconds: image_pre_download_timeout_seconds.or_else(timeout),
+            min_updated_ready: image_pre_download_min_updated_ready_pods
+                .map(i64::from)
+                .or_else(minimum)
+                .unwrap_or(0),
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! What an effect is for: which event tells of it, and which condition reports its failure.
+
+use crate::{
+    effect::{Event, Level},
+    object::ObjectRef,
+    text::Text,
+};
+
+/// The part of a pass that an effect belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// Adding and removing pods: a failure is the condition `FailedScale`.
+    Scale,
+    /// Updating pods: a failure is the condition `FailedUpdate`.
+    Update,
+    /// What can wait: a failure is logged.
+    Housekeeping,
+}
+
+/// What an effect is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A new pod.
+    CreatePod(Text),
+    /// A claim of a new pod.
+    CreateClaim(Text),
+    /// A pod goes.
+    DeletePod(Text),
+    /// The claim of a pod that goes.
+    DeleteClaim(Text),
+    /// A claim whose pod is gone.
+    CleanUpClaim(Text),
+    /// A claim that belongs to its pod from now on.
+    MoveClaim(Text),
+    /// A pod is changed to a revision.
+    UpdateInPlace {
+        /// The pod.
+        pod: Text,
+        /// The revision.
+        revision: Text,
+    },
+    /// A pod is asked to go because of an update.
+    ReCreate {
+        /// The pod.
+        pod: Text,
+        /// The revision.
+        revision: Text,
+    },
+    /// Images are pulled ahead of an update.
+    PullImage {
+        /// The job.
+        job: Text,
+        /// The image.
+        image: Text,
+    },
+    /// Something that nobody is told about.
+    Quiet(Part),
+}
+
+impl Purpose {
+    /// The part it belongs to.
+    pub fn part(&self) -> Part {
+        match self {
+            Self::CreatePod(_)
+            | Self::CreateClaim(_)
+            | Self::DeletePod(_)
+            | Self::DeleteClaim(_)
+            | Self::CleanUpClaim(_)
+            | Self::MoveClaim(_) => Part::Scale,
+            Self::UpdateInPlace { .. } | Self::ReCreate { .. } => Part::Update,
+            Self::PullImage { .. } => Part::Housekeeping,
+            Self::Quiet(part) => *part,
+        }
+    }
+
+    /// The event to send after the effect took place.
+    pub fn done(&self, set: &ObjectRef) -> Option<Event> {
+        let (reason, message) = match self {
+            Self::CreatePod(pod) => ("SuccessfulCreate", format!("succeed to create pod {pod}")),
+            Self::DeletePod(pod) => ("SuccessfulDelete", format!("succeed to delete pod {pod}")),
+            Self::UpdateInPlace { pod, revision } => (
+                "SuccessfulUpdatePodInPlace",
+                format!("successfully update pod {pod} in-place(revision {revision})"),
+            ),
+            Self::ReCreate { pod, revision } => (
+                "SuccessfulUpdatePodReCreate",
+                format!("successfully patch pod {pod} specified-delete for update(revision {revision})"),
+            ),
+            Self::PullImage { job, image } => {
+                ("CreatedImagePullJob", format!("created ImagePullJob {job} for image: {image}"))
+            }
+            Self::CreateClaim(_)
+            | Self::DeleteClaim(_)
+            | Self::CleanUpClaim(_)
+            | Self::MoveClaim(_)
+            | Self::Quiet(_) => return None,
+        };
+        Some(event(set, Level::Normal, reason, message))
+    }
+
+    /// The event to send when the effect failed.
+    pub fn failed(&self, set: &ObjectRef, error: &str) -> Option<Event> {
+        let (reason, message) = match self {
+            Self::CreatePod(pod) => ("FailedCreate", format!("failed to create pod: {error}, pod: {pod}")),
+            Self::CreateClaim(claim) => {
+                ("FailedCreate", format!("failed to create pvc: {error}, pvc: {claim}"))
+            }
+            Self::DeletePod(pod) => ("FailedDelete", format!("failed to delete pod {pod}: {error}")),
+            Self::DeleteClaim(claim) => ("FailedDelete", format!("failed to delete pvc {claim}: {error}")),
+            Self::CleanUpClaim(claim) => ("FailedDelete", format!("failed to clean up PVC {claim}: {error}")),
+            Self::MoveClaim(claim) => ("FailedUpdate", format!("failed to update PVC {claim}: {error}")),
+            Self::UpdateInPlace { pod, revision } => (
+                "FailedUpdatePodInPlace",
+                format!("failed to update pod {pod} in-place(revision {revision}): {error}"),
+            ),
+            Self::ReCreate { pod, revision } => (
+                "FailedUpdatePodReCreate",
+                format!(
+                    "failed to patch pod specified-delete {pod} for update(revision {revision}): {error}"
+                ),
+            ),
+            Self::PullImage { job, .. } => {
+                let message = format!("failed to create ImagePullJob {job}: {error}");
+                return Some(event(set, Level::Normal, "FailedCreateImagePullJob", message));
+            }
+            Self::Quiet(_) => return None,
+        };
+        Some(event(set, Level::Warning, reason, message))
+    }
+}
+
+pub(super) fn event(set: &ObjectRef, level: Level, reason: &str, message: String) -> Event {
+    Event { regarding: set.clone(), level, reason: reason.into(), message }
+}

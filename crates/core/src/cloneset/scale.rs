@@ -1,0 +1,191 @@
+//! Adding and removing pods.
+
+use kruise_api::{gates::Gate, lifecycle::State};
+
+use super::{
+    Numbers, Part, Plan, Purpose, claims, numbers,
+    plan::is_preparing_delete,
+    pods,
+    purpose::event,
+    status::FAILED_SCALE,
+    view::{Revisions, View, instance_id, is_on},
+};
+use crate::{
+    deletion_order::{Placement, deletion_order},
+    effect::{Effect, Level, Target},
+    lifecycle,
+    object::{PERSISTENT_VOLUME_CLAIM, POD},
+    pod::Pod,
+    revision::Revision,
+};
+
+/// Plans the next step of scaling. Whether it changes something: then no pod is updated in this pass.
+pub(super) fn run(view: &View<'_>, revisions: &Revisions<'_>, plan: &mut Plan) -> bool {
+    let before = plan.effects.len();
+    cancel_deletions(view, plan);
+    if plan.effects.len() > before {
+        return true;
+    }
+    let treat_as_new = view.gate(Gate::PreparingUpdateAsUpdate);
+    let is_new = |pod: &Pod| {
+        is_on(pod, &revisions.update) || (treat_as_new && lifecycle::is(pod, &State::PreparingUpdate))
+    };
+    let numbers = numbers(&view.limits(revisions), &view.counts(&is_new));
+    if numbers.up > 0 {
+        return scale_out(view, revisions, &numbers, plan);
+    }
+    delete_released(view, plan);
+    if plan.effects.len() > before {
+        return true;
+    }
+    let mut budget = numbers.delete_ready;
+    let specified: Vec<&Pod> =
+        view.pods.iter().copied().filter(|pod| view.is_specified(pod) && !is_preparing_delete(pod)).collect();
+    // Pods that serve nobody go at once, but the budget counted them as if they did.
+    budget -= i64::try_from(specified.iter().filter(|pod| !view.serves(pod)).count()).unwrap_or(i64::MAX);
+    remove(view, &specified, &mut budget, plan);
+    if plan.effects.len() > before {
+        return true;
+    }
+    let someone_goes = view.pods.iter().any(|pod| view.is_specified(pod) || is_preparing_delete(pod));
+    if numbers.down > 0 && !someone_goes {
+        remove(view, &surplus(view, &numbers, &is_new), &mut budget, plan);
+    }
+    plan.effects.len() > before
+}
+
+/// Pods that wait for their deletion are kept when they are needed again.
+fn cancel_deletions(view: &View<'_>, plan: &mut Plan) {
+    if !lifecycle::can_cancel(view.desired.lifecycle.as_ref()) {
+        return;
+    }
+    let count = |pods: usize| i64::try_from(pods).unwrap_or(i64::MAX);
+    let going = view.pods.iter().filter(|pod| view.is_specified(pod) || is_preparing_delete(pod)).count();
+    let needed = view.desired.replicas - count(view.pods.len()) + count(going);
+    let waiting = view.pods.iter().filter(|pod| is_preparing_delete(pod) && !view.is_specified(pod));
+    for pod in waiting.take(usize::try_from(needed).unwrap_or(0)) {
+        if let Some(effect) = lifecycle::cancel_delete(pod, view.now()) {
+            plan.add(effect, Purpose::Quiet(Part::Scale));
+        }
+    }
+}
+
+fn scale_out(view: &View<'_>, revisions: &Revisions<'_>, numbers: &Numbers, plan: &mut Plan) -> bool {
+    let limit = numbers.up_limit;
+    if numbers.up > limit {
+        let message = format!("scaleUp is limited because of scaleStrategy.maxUnavailable, limit: {limit}");
+        plan.reasons.push(format!("{} pods are missing, but only {limit} may be made now", numbers.up));
+        plan.add(
+            Effect::Event(event(&view.set, Level::Warning, "ScaleUpLimited", message)),
+            Purpose::Quiet(Part::Housekeeping),
+        );
+    }
+    let ids = pods::ids(view, usize::try_from(limit).unwrap_or(0));
+    let old = usize::try_from(numbers.up_old).unwrap_or(0);
+    let mut changed = false;
+    for (index, id) in ids.iter().enumerate() {
+        let revision = if index < old { &revisions.current } else { &revisions.update };
+        create(view, revision, id, plan);
+        changed = true;
+    }
+    if !changed && limit > 0 {
+        plan.reasons
+            .push("a pod that is to come back with its claims waits until the old one has ended".to_owned());
+    }
+    // Pods that cannot be made, for instance because of a quota, must not hold up the update of those that exist.
+    changed && !is_failing(view)
+}
+
+fn is_failing(view: &View<'_>) -> bool {
+    let conditions = view.seen.set.status.as_ref().map(|status| status.conditions.as_slice());
+    conditions
+        .unwrap_or_default()
+        .iter()
+        .any(|condition| condition.kind == FAILED_SCALE && condition.status == "True")
+}
+
+fn create(view: &View<'_>, revision: &Revision, id: &str, plan: &mut Plan) {
+    let namespace = &view.set.key.namespace;
+    for (name, object) in pods::claims(view, id) {
+        let effect =
+            Effect::Create { resource: PERSISTENT_VOLUME_CLAIM, namespace: namespace.clone(), object };
+        plan.add(effect, Purpose::CreateClaim(name));
+    }
+    let object = pods::pod(view, revision, id);
+    let effect = Effect::Create { resource: POD, namespace: namespace.clone(), object };
+    plan.add(effect, Purpose::CreatePod(pods::name(view, id).into()));
+}
+
+/// Deletes pods whose hook lets them go. Those that still wait are held not ready, if that is wanted.
+fn delete_released(view: &View<'_>, plan: &mut Plan) {
+    for pod in view.pods.iter().filter(|pod| is_preparing_delete(pod)) {
+        delete(view, pod, plan);
+    }
+}
+
+/// Removes pods: those that serve nobody at once, the others as far as the budget goes.
+fn remove(view: &View<'_>, pods: &[&Pod], budget: &mut i64, plan: &mut Plan) {
+    let mut held_back = 0;
+    for pod in pods {
+        if view.serves(pod) {
+            if *budget <= 0 {
+                held_back += 1;
+                continue;
+            }
+            *budget -= 1;
+        }
+        delete(view, pod, plan);
+    }
+    if held_back > 0 {
+        plan.reasons.push(format!(
+            "{held_back} ready pods are to go, but no more than {} may be unavailable",
+            view.desired.max_unavailable
+        ));
+    }
+}
+
+/// The pods that are too many: first from the old side as far as it has too many, then from the new side.
+fn surplus<'a>(view: &View<'a>, numbers: &Numbers, is_new: &dyn Fn(&Pod) -> bool) -> Vec<&'a Pod> {
+    let (new, old): (Vec<&Pod>, Vec<&Pod>) = view.pods.iter().copied().partition(|pod| is_new(pod));
+    let from_old = numbers.down.min(numbers.down_old);
+    let mut chosen = first(view, &old, from_old);
+    chosen.extend(first(view, &new, numbers.down - from_old));
+    chosen
+}
+
+fn first<'a>(view: &View<'_>, candidates: &[&'a Pod], wanted: i64) -> Vec<&'a Pod> {
+    let wanted = usize::try_from(wanted).unwrap_or(0);
+    if wanted >= candidates.len() {
+        return candidates.to_vec();
+    }
+    let placement = Placement {
+        is_available: &|pod| view.is_available(pod),
+        topology_keys: &view.desired.topology_keys,
+        nodes: &view.seen.nodes,
+    };
+    deletion_order(candidates, &placement).into_iter().take(wanted).collect()
+}
+
+/// Deletes a pod with its claims, or asks its hook first.
+fn delete(view: &View<'_>, pod: &Pod, plan: &mut Plan) {
+    let hook = view.desired.lifecycle.as_ref().and_then(|lifecycle| lifecycle.pre_delete.as_ref());
+    if lifecycle::is_hooked(hook, pod) {
+        if let Some(effect) = lifecycle::prepare_delete(pod, hook, view.now()) {
+            plan.add(effect, Purpose::Quiet(Part::Scale));
+        }
+        return;
+    }
+    let target = Target::with_uid(POD, pod.metadata.key(), pod.metadata.uid.clone());
+    plan.add(Effect::Delete { target, grace: None }, Purpose::DeletePod(pod.metadata.name.clone()));
+    let Some(id) = instance_id(&pod.metadata) else { return };
+    let mut own: Vec<_> = view
+        .seen
+        .claims
+        .iter()
+        .filter(|claim| !claim.is_deleting() && instance_id(claim) == Some(id))
+        .collect();
+    own.sort_by(|left, right| left.name.cmp(&right.name));
+    for claim in own {
+        plan.add(claims::delete(claim), Purpose::DeleteClaim(claim.name.clone()));
+    }
+}

@@ -1,0 +1,408 @@
+//! A model of a cluster, as small as possible: it carries out effects and has nodes on which every image works.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use jiff::{SignedDuration, Timestamp};
+use kruise_api::{
+    cloneset::v1beta1::CloneSet,
+    gates::{Gate, Gates},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    cloneset::{Failures, Observed, Plan, Purpose, plan, reference, status},
+    effect::{Effect, Patch},
+    pod::{Metadata, Pod},
+    revision::Revision,
+};
+
+#[derive(Clone)]
+pub(super) struct World {
+    pub(super) set: Value,
+    pub(super) pods: BTreeMap<String, Value>,
+    pub(super) claims: BTreeMap<String, Value>,
+    pub(super) revisions: BTreeMap<String, Value>,
+    pub(super) jobs: BTreeMap<String, Value>,
+    pub(super) now: Timestamp,
+    pub(super) gates: Gates,
+    pub(super) events: Vec<String>,
+    /// Images that cannot be run.
+    pub(super) broken: Vec<String>,
+    /// How many pods may exist, as a quota says.
+    pub(super) quota: usize,
+    /// Whether pods that are deleted stay for a while.
+    pub(super) slow_end: bool,
+    seed: u64,
+    serial: u64,
+}
+
+pub(super) fn time() -> Timestamp {
+    "2026-01-01T00:00:00Z".parse().unwrap()
+}
+
+impl World {
+    /// A CloneSet `web` with one container; `spec` is merged over it.
+    pub(super) fn new(spec: Value) -> Self {
+        let mut set = json!({
+            "apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet",
+            "metadata": {"name": "web", "namespace": "default", "uid": "set-uid", "generation": 1, "resourceVersion": "1"},
+            "spec": {
+                "replicas": 5,
+                "selector": {"matchLabels": {"app": "web"}},
+                "template": {"metadata": {"labels": {"app": "web"}},
+                    "spec": {"containers": [{"name": "main", "image": "app:v1"}]}},
+                "updateStrategy": {"rollingUpdate": {}},
+            },
+        });
+        merge(&mut set["spec"], &spec);
+        Self {
+            set,
+            pods: BTreeMap::new(),
+            claims: BTreeMap::new(),
+            revisions: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            now: time(),
+            gates: Gates::default(),
+            events: Vec::new(),
+            broken: Vec::new(),
+            quota: usize::MAX,
+            slow_end: false,
+            seed: 7,
+            serial: 0,
+        }
+    }
+
+    /// The same, at rest.
+    pub(super) fn resting(spec: Value) -> Self {
+        let mut world = Self::new(spec);
+        world.rest();
+        world.events.clear();
+        world
+    }
+
+    pub(super) fn with_gate(mut self, gate: Gate) -> Self {
+        self.gates = self.gates.with(gate);
+        self
+    }
+
+    pub(super) fn edit(&mut self, spec: Value) {
+        merge(&mut self.set["spec"], &spec);
+        let generation = self.set["metadata"]["generation"].as_i64().unwrap();
+        self.set["metadata"]["generation"] = (generation + 1).into();
+    }
+
+    pub(super) fn rolling(&mut self, rolling: Value) {
+        self.edit(json!({"updateStrategy": {"rollingUpdate": rolling}}));
+    }
+
+    pub(super) fn image(&mut self, image: &str) {
+        self.edit(json!({"template": {"spec": {"containers": [{"name": "main", "image": image}]}}}));
+    }
+
+    pub(super) fn seen(&self) -> Observed {
+        let read =
+            |value: &Value| Arc::new(serde_json::from_value::<Metadata>(value["metadata"].clone()).unwrap());
+        Observed {
+            set: Arc::new(serde_json::from_value::<CloneSet>(self.set.clone()).unwrap()),
+            pods: self
+                .pods
+                .values()
+                .filter(|pod| {
+                    pod["metadata"]["ownerReferences"].as_array().is_some_and(|owners| !owners.is_empty())
+                })
+                .map(|pod| Arc::new(serde_json::from_value::<Pod>(pod.clone()).unwrap()))
+                .collect(),
+            claims: self
+                .claims
+                .values()
+                .filter(|claim| claim["metadata"]["ownerReferences"][0]["kind"] == "CloneSet")
+                .map(read)
+                .collect(),
+            revisions: self.revisions.values().map(|one| Arc::new(Revision::read(one).unwrap())).collect(),
+            jobs: self.jobs.values().map(read).collect(),
+            nodes: BTreeMap::new(),
+            protected: Default::default(),
+            now: self.now,
+            gates: Arc::new(self.gates.clone()),
+            exclude_preparing_delete: false,
+            resize_subresource: true,
+            seed: self.seed,
+        }
+    }
+
+    /// One pass: plan, act, status. Each effect fails or not on its own.
+    pub(super) fn pass(&mut self) -> Plan {
+        let seen = self.seen();
+        let plan = plan(&seen);
+        assert_eq!(plan.effects.len(), plan.purposes.len());
+        let mut failures = plan.failures.clone();
+        for (effect, purpose) in plan.effects.iter().zip(&plan.purposes) {
+            let result = self.act(effect);
+            let reference = reference(&seen.set);
+            let event = match &result {
+                Ok(()) => purpose.done(&reference),
+                Err(error) => purpose.failed(&reference, error),
+            };
+            self.events.extend(event.map(|event| format!("{} {}", event.reason, event.message)));
+            if let Err(error) = result {
+                let slot = match purpose.part() {
+                    crate::cloneset::Part::Scale => &mut failures.scale,
+                    _ => &mut failures.update,
+                };
+                slot.get_or_insert(error);
+            }
+        }
+        let status = status(&seen, &failures);
+        self.set["status"] = serde_json::to_value(status).unwrap();
+        plan
+    }
+
+    /// The status as it would be written now.
+    pub(super) fn standing(&self) -> Value {
+        serde_json::to_value(status(&self.seen(), &Failures::default())).unwrap()
+    }
+
+    fn act(&mut self, effect: &Effect) -> Result<(), String> {
+        match effect {
+            Effect::Create { resource, object, .. } => {
+                self.serial += 1;
+                let mut object = object.clone();
+                object["metadata"]["uid"] = format!("uid-{}", self.serial).into();
+                object["metadata"]["creationTimestamp"] = self.now.to_string().into();
+                object["metadata"]["resourceVersion"] = "1".into();
+                let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+                if resource.kind == "Pod" && self.pods.len() >= self.quota {
+                    return Err("exceeded quota".to_owned());
+                }
+                let table = self.table(resource.kind);
+                if table.contains_key(&name) {
+                    return Err(format!("{name} already exists"));
+                }
+                table.insert(name, object);
+            }
+            Effect::Patch { target, patch: Patch::Merge(patch) | Patch::Strategic(patch), .. } => {
+                if target.resource.kind == "CloneSet" {
+                    merge(&mut self.set, patch);
+                } else if let Some(object) =
+                    self.table(target.resource.kind).get_mut(target.key.name.as_str())
+                {
+                    assert_eq!(object["metadata"]["uid"].as_str(), target.uid.as_deref());
+                    strategic(object, patch);
+                }
+            }
+            Effect::Delete { target, .. } => self.end(target.resource.kind, &target.key.name.clone()),
+            Effect::Event(event) => self.events.push(format!("{} {}", event.reason, event.message)),
+            Effect::Patch { patch: Patch::Json(_), .. } => panic!("not used"),
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, kind: &str, name: &str) {
+        if kind == "Pod" && self.slow_end {
+            let now = self.now.to_string();
+            if let Some(pod) = self.pods.get_mut(name) {
+                pod["metadata"]["deletionTimestamp"] = now.into();
+            }
+        } else {
+            self.table(kind).remove(name);
+        }
+    }
+
+    /// A person deletes a pod.
+    pub(super) fn delete_pod(&mut self, name: &str) {
+        self.end("Pod", name);
+    }
+
+    fn table(&mut self, kind: &str) -> &mut BTreeMap<String, Value> {
+        match kind {
+            "Pod" => &mut self.pods,
+            "PersistentVolumeClaim" => &mut self.claims,
+            "ControllerRevision" => &mut self.revisions,
+            "ImagePullJob" => &mut self.jobs,
+            other => panic!("{other}"),
+        }
+    }
+
+    /// What nodes do in a second.
+    pub(super) fn tick(&mut self) {
+        self.now += SignedDuration::from_secs(1);
+        let now = self.now.to_string();
+        self.pods.retain(|_, pod| pod["metadata"]["deletionTimestamp"].is_null());
+        for pod in self.pods.values_mut() {
+            if pod["status"]["phase"] == "Failed" {
+                continue;
+            }
+            pod["spec"]["nodeName"] = "n1".into();
+            let containers = pod["spec"]["containers"].as_array().unwrap().clone();
+            let works =
+                |container: &Value| !self.broken.contains(&container["image"].as_str().unwrap().to_owned());
+            let statuses: Vec<Value> = containers
+                .iter()
+                .map(|container| json!({"name": container["name"], "image": container["image"], "imageID": container["image"],
+                    "containerID": container["image"], "ready": works(container), "resources": container["resources"]}))
+                .collect();
+            let all_work = containers.iter().all(works);
+            pod["status"]["phase"] = "Running".into();
+            pod["status"]["containerStatuses"] = statuses.into();
+            let is = |pod: &Value, kind: &str| {
+                let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+                conditions.clone().any(|one| one["type"] == kind && one["status"] == "True")
+            };
+            let gates: Vec<Value> =
+                pod["spec"]["readinessGates"].as_array().into_iter().flatten().cloned().collect();
+            let ready = all_work && gates.iter().all(|gate| is(pod, gate["conditionType"].as_str().unwrap()));
+            for (kind, status) in [("ContainersReady", all_work), ("Ready", ready)] {
+                let known = pod["status"]["conditions"].as_array().into_iter().flatten();
+                if known.clone().any(|one| one["type"] == kind) && is(pod, kind) == status {
+                    continue;
+                }
+                let text = if status { "True" } else { "False" };
+                strategic(
+                    pod,
+                    &json!({"status": {"conditions": [{"type": kind, "status": text, "lastTransitionTime": now}]}}),
+                );
+            }
+        }
+    }
+
+    /// Passes until nothing is left to do. Panics if that never happens.
+    pub(super) fn rest(&mut self) -> usize {
+        self.rest_while(&mut |_| {})
+    }
+
+    pub(super) fn rest_while(&mut self, look: &mut dyn FnMut(&Self)) -> usize {
+        let mut quiet = 0;
+        for pass in 0..400 {
+            let before = self.set["status"].clone();
+            let plan = self.pass();
+            look(self);
+            self.tick();
+            look(self);
+            let rests = plan.effects.is_empty() && before == self.set["status"] && plan.wake_after.is_none();
+            quiet = if rests { quiet + 1 } else { 0 };
+            if quiet >= 2 {
+                return pass;
+            }
+        }
+        panic!("no rest: {:?} {}", self.pass().reasons, self.summary());
+    }
+
+    pub(super) fn passes(&mut self, count: usize) {
+        for _ in 0..count {
+            self.pass();
+            self.tick();
+        }
+    }
+
+    pub(super) fn names(&self) -> Vec<String> {
+        self.pods.keys().cloned().collect()
+    }
+
+    pub(super) fn images(&self) -> Vec<&str> {
+        let mut images: Vec<&str> =
+            self.pods.values().map(|pod| pod["spec"]["containers"][0]["image"].as_str().unwrap()).collect();
+        images.sort_unstable();
+        images
+    }
+
+    pub(super) fn uids(&self) -> Vec<&str> {
+        let mut uids: Vec<&str> =
+            self.pods.values().map(|pod| pod["metadata"]["uid"].as_str().unwrap()).collect();
+        uids.sort_unstable();
+        uids
+    }
+
+    pub(super) fn label(&mut self, pod: &str, key: &str, value: &str) {
+        self.pods.get_mut(pod).unwrap()["metadata"]["labels"][key] = value.into();
+    }
+
+    pub(super) fn state(&self, pod: &str) -> &str {
+        self.pods[pod]["metadata"]["labels"]["lifecycle.apps.kruise.io/state"].as_str().unwrap_or("-")
+    }
+
+    /// Pods that serve now.
+    pub(super) fn available(&self) -> usize {
+        self.standing()["availableReplicas"].as_u64().unwrap().try_into().unwrap()
+    }
+
+    pub(super) fn count(&self, event: &str) -> usize {
+        self.events.iter().filter(|known| known.starts_with(event)).count()
+    }
+
+    pub(super) fn condition(&self, kind: &str) -> Value {
+        let conditions = self.set["status"]["conditions"].as_array().into_iter().flatten();
+        conditions.clone().find(|one| one["type"] == kind).cloned().unwrap_or_default()
+    }
+
+    fn summary(&self) -> String {
+        self.pods
+            .iter()
+            .map(|(name, pod)| format!("{name}: {} {}\n", pod["metadata"], pod["status"]))
+            .collect()
+    }
+
+    /// Changes a CloneSet through a hand-made plan: for tests that look at single effects.
+    pub(super) fn purposes(&self) -> Vec<Purpose> {
+        plan(&self.seen()).purposes
+    }
+}
+
+/// RFC 7386, but a list of containers is replaced as a whole.
+pub(super) fn merge(target: &mut Value, patch: &Value) {
+    match patch {
+        Value::Object(members) => {
+            if !target.is_object() {
+                *target = json!({});
+            }
+            for (key, value) in members {
+                if value.is_null() {
+                    target.as_object_mut().unwrap().remove(key);
+                } else {
+                    merge(&mut target[key], value);
+                }
+            }
+        }
+        other => *target = other.clone(),
+    }
+}
+
+/// A strategic merge, as far as our patches need it.
+fn strategic(target: &mut Value, patch: &Value) {
+    for (key, value) in patch.as_object().unwrap() {
+        let by = match key.as_str() {
+            "containers" => "name",
+            "conditions" => "type",
+            "ownerReferences" => "uid",
+            _ => "",
+        };
+        match value {
+            Value::Array(items) if !by.is_empty() => {
+                if !target[key].is_array() {
+                    target[key] = json!([]);
+                }
+                let list = target[key].as_array_mut().unwrap();
+                for item in items {
+                    let place = list.iter().position(|one| one[by] == item[by]);
+                    match (place, item.get("$patch")) {
+                        (Some(place), Some(_)) => drop(list.remove(place)),
+                        (Some(place), None) => strategic(&mut list[place], item),
+                        (None, Some(_)) => {}
+                        (None, None) => {
+                            let mut new = json!({});
+                            strategic(&mut new, item);
+                            list.push(new);
+                        }
+                    }
+                }
+            }
+            Value::Object(_) => {
+                if !target[key].is_object() {
+                    target[key] = json!({});
+                }
+                strategic(&mut target[key], value);
+            }
+            Value::Null => drop(target.as_object_mut().unwrap().remove(key)),
+            other => target[key] = other.clone(),
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Moving pods to another revision, and ending what was begun.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use kruise_api::{gates::Gate, labels, lifecycle::State};
+use serde_json::json;
+
+use super::{
+    Numbers, Part, Plan, Policy, Purpose, numbers,
+    plan::is_preparing_delete,
+    pods,
+    view::{Revisions, View, is_on, revision_label},
+};
+use crate::{
+    effect::Effect,
+    in_place::{self, OtherImages},
+    lifecycle,
+    object::POD,
+    pod::Pod,
+    revision::{self, Revision},
+    specified_delete,
+    text::Text,
+    update_order::update_order,
+};
+
+/// How long to wait when a budget does not let a pod go.
+const BUDGET_RETRY: Duration = Duration::from_secs(1);
+
+/// Plans the next step of updating. After a change of their number no other pod is started, but what was begun goes on.
+pub(super) fn run(view: &View<'_>, revisions: &Revisions<'_>, scaled: bool, plan: &mut Plan) {
+    let others = revisions.other_images();
+    let is_new = |pod: &Pod| is_on(pod, &revisions.update);
+    let numbers = numbers(&view.limits(revisions), &view.counts(&is_new));
+    let target = if numbers.update >= 0 { &revisions.update } else { &revisions.current };
+    let chosen = if view.desired.paused || view.desired.policy.is_none() {
+        Vec::new()
+    } else {
+        choose(view, revisions, &numbers, target, plan)
+    };
+    // A pod that was made not ready for its update must not be made ready again before that begins.
+    let names: BTreeSet<&Text> = chosen.iter().map(|pod| &pod.metadata.name).collect();
+    if maintain(view, revisions, &others, &names, plan) || scaled {
+        return;
+    }
+    let Some(policy) = view.desired.policy else { return };
+    for pod in chosen {
+        if view.gate(Gate::PodUnavailableBudgetUpdateGate) && view.seen.protected.contains(&pod.metadata.name)
+        {
+            plan.reasons.push(format!("a budget does not let pod {} be updated now", pod.metadata.name));
+            plan.wake(BUDGET_RETRY);
+            return;
+        }
+        if let Err(error) = step(view, revisions, pod, target, policy, plan) {
+            plan.failures.update.get_or_insert(error);
+            return;
+        }
+    }
+}
+
+/// Ends updates that are done and moves pods through their states. Whether a pod was changed by more than its conditions:
+/// then no other is started in this pass.
+fn maintain(
+    view: &View<'_>,
+    revisions: &Revisions<'_>,
+    others: &OtherImages,
+    chosen: &BTreeSet<&Text>,
+    plan: &mut Plan,
+) -> bool {
+    let mut changed = false;
+    // One write for a pod in a pass: a second one would find another version.
+    let written: BTreeSet<Text> = plan.effects.iter().filter_map(pod_of).collect();
+    for pod in view.pods.iter().filter(|pod| !written.contains(&pod.metadata.name)) {
+        let is_chosen = chosen.contains(&pod.metadata.name);
+        let effect = match next(view, revisions, pod, others, is_chosen, plan) {
+            Ok(effect) => effect,
+            Err(error) => {
+                plan.failures.update.get_or_insert(error.to_string());
+                continue;
+            }
+        };
+        if let Some(effect) = effect {
+            changed |= !matches!(&effect, Effect::Patch { subresource: Some("status"), .. });
+            plan.add(effect, Purpose::Quiet(Part::Update));
+        }
+    }
+    changed
+}
+
+fn pod_of(effect: &Effect) -> Option<Text> {
+    match effect {
+        Effect::Patch { target, .. } | Effect::Delete { target, .. } if target.resource == POD => {
+            Some(target.key.name.clone())
+        }
+        _ => None,
+    }
+}
+
+fn next(
+    view: &View<'_>,
+    revisions: &Revisions<'_>,
+    pod: &Pod,
+    others: &OtherImages,
+    is_chosen: bool,
+    plan: &mut Plan,
+) -> Result<Option<Effect>, in_place::Error> {
+    let options = &view.desired.in_place;
+    if !is_chosen {
+        let progress = in_place::refresh(pod, options, others, view.now())?;
+        progress.wake_after.into_iter().for_each(|after| plan.wake(after));
+        if progress.effect.is_some() {
+            return Ok(progress.effect);
+        }
+    }
+    let is_complete = || in_place::completion(pod, options, others).is_complete();
+    let is_on_target = is_on(pod, &revisions.update);
+    let settled =
+        lifecycle::settle(pod, view.desired.lifecycle.as_ref(), is_on_target, &is_complete, view.now());
+    let is_status = |effect: &Effect| matches!(effect, Effect::Patch { subresource: Some(_), .. });
+    let settled = settled.filter(|effect| !(is_chosen && is_status(effect)));
+    Ok(settled.or_else(|| hash_label(pod)))
+}
+
+/// Pods of old releases lack the label with the hash alone.
+fn hash_label(pod: &Pod) -> Option<Effect> {
+    let label = revision_label(pod).filter(|_| !pod.metadata.labels.contains(labels::POD_TEMPLATE_HASH))?;
+    let hash = revision::short_hash(label);
+    Some(lifecycle::patch(pod, json!({"metadata": {"labels": {labels::POD_TEMPLATE_HASH: hash}}})))
+}
+
+/// The pods to update now, in order, as many as may be unavailable.
+fn choose<'a>(
+    view: &View<'a>,
+    revisions: &Revisions<'_>,
+    numbers: &Numbers,
+    target: &Revision,
+    plan: &mut Plan,
+) -> Vec<&'a Pod> {
+    let wanted = usize::try_from(numbers.update.unsigned_abs()).unwrap_or(usize::MAX);
+    let must_move = |pod: &&&Pod| {
+        let is_new = is_on(pod, &revisions.update);
+        let wrong_side = if numbers.update > 0 { !is_new } else { is_new };
+        wrong_side && !is_preparing_delete(pod) && !in_place::is_in_grace(pod)
+    };
+    if wanted == 0 {
+        return Vec::new();
+    }
+    let waiting: Vec<&Pod> = view.pods.iter().filter(must_move).copied().collect();
+    let ordered = update_order(&waiting, &view.pods, &view.desired.order);
+    let unavailable = |pod: &&&Pod| is_preparing_delete(pod) || !view.is_available(pod);
+    let count = |pods: usize| i64::try_from(pods).unwrap_or(i64::MAX);
+    let on_target = count(view.pods.iter().filter(unavailable).filter(|pod| is_on(pod, target)).count());
+    let mut down = count(view.pods.iter().filter(unavailable).count());
+    let mut chosen = Vec::new();
+    for pod in ordered.into_iter().take(wanted) {
+        let is_available = view.is_available(pod);
+        if on_target + count(chosen.len()) >= numbers.update_max
+            || (is_available && down >= numbers.update_max)
+        {
+            plan.reasons.push(format!(
+                "pod {} waits for its update: {down} pods are unavailable, {} may be",
+                pod.metadata.name, numbers.update_max
+            ));
+            break;
+        }
+        down += i64::from(is_available);
+        chosen.push(pod);
+    }
+    chosen
+}
+
+/// The next step of one pod towards a revision.
+fn step(
+    view: &View<'_>,
+    revisions: &Revisions<'_>,
+    pod: &Pod,
+    target: &Revision,
+    policy: Policy,
+    plan: &mut Plan,
+) -> Result<(), String> {
+    let name = &pod.metadata.name;
+    let change = match policy {
+        Policy::ReCreate => None,
+        Policy::InPlaceIfPossible | Policy::InPlaceOnly => {
+            revisions.of(pod).and_then(|from| in_place::compare(from, target, &view.desired.in_place))
+        }
+    };
+    match change {
+        Some(change) => update_in_place(view, pod, target, &change, plan),
+        None if policy == Policy::InPlaceOnly => {
+            Err(format!("find Pod {name} update strategy is InPlaceOnly but can not update in-place"))
+        }
+        None => {
+            if let Some(effect) = specified_delete::specify(pod) {
+                let revision = target.metadata.name.clone();
+                plan.add(effect, Purpose::ReCreate { pod: name.clone(), revision });
+            }
+            Ok(())
+        }
+    }
+}
+
+fn update_in_place(
+    view: &View<'_>,
+    pod: &Pod,
+    target: &Revision,
+    change: &in_place::Update,
+    plan: &mut Plan,
+) -> Result<(), String> {
+    let hook = view.desired.lifecycle.as_ref().and_then(|lifecycle| lifecycle.in_place_update.as_ref());
+    let asks_first = match lifecycle::state(pod) {
+        None | Some(State::PreparingNormal | State::Normal | State::PreparingUpdate) => {
+            lifecycle::is_hooked(hook, pod)
+        }
+        Some(State::Updated) => hook.is_some(),
+        Some(State::Updating) => false,
+        Some(state @ (State::PreparingDelete | State::Other(_))) => {
+            return Err(format!("not allowed to in-place update pod {} in state {state}", pod.metadata.name));
+        }
+    };
+    if asks_first {
+        if let Some(effect) = lifecycle::prepare_update(pod, hook, view.now()) {
+            plan.add(effect, Purpose::Quiet(Part::Update));
+        }
+        return Ok(());
+    }
+    let (state_labels, annotations) = lifecycle::marks(&State::Updating, view.now());
+    let mut labels = pods::revision_labels(view, target);
+    labels.extend(state_labels.as_object().cloned().unwrap_or_default());
+    let marks = in_place::Labels { labels: labels.into(), annotations };
+    let progress = in_place::start(pod, change, &marks, &view.desired.in_place, view.now());
+    progress.wake_after.into_iter().for_each(|after| plan.wake(after));
+    if let Some(effect) = progress.effect {
+        let purpose = if progress.starts {
+            Purpose::UpdateInPlace { pod: pod.metadata.name.clone(), revision: target.metadata.name.clone() }
+        } else {
+            Purpose::Quiet(Part::Update)
+        };
+        plan.add(effect, purpose);
+    }
+    Ok(())
+}
