@@ -5,12 +5,12 @@
 //! rely on. Every write carries the version that was read: when someone else was faster, the pass begins again.
 
 mod cluster;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use kruise_runtime::scope::Stop;
 use kruise_webhook::certificates::plan::{self, Found, Plan, Publish, Serve};
 use kruise_webhook::certificates::registration::{Crd, Kind};
 use kruise_webhook::certificates::store::Data;
-use kruise_webhook::certificates::{Environment, Mode, Pair, external, files, renew_before, validity};
+use kruise_webhook::certificates::{Mode, Pair, external, files, validity};
 use kruise_webhook::listener::Current;
 use kruise_webhook::selfcheck::Check;
 use kube::Client;
@@ -30,8 +30,8 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::options;
 use cluster::{Cluster, Secret};
+pub use settings::Settings;
 
 /// How long after a success everything is looked at again.
 const RESYNC: Duration = Duration::from_secs(60);
@@ -89,53 +89,6 @@ pub enum Error {
         /// The last failure.
         source: Option<Box<Error>>,
     },
-}
-
-/// What the certificates are for and where they are kept.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Where the webhooks are.
-    pub environment: Environment,
-    /// Who makes the certificates.
-    pub mode: Mode,
-    /// The Secret, in the namespace of the environment.
-    pub secret: String,
-    /// The folder of the files.
-    pub folder: PathBuf,
-    /// The paths that have a handler.
-    pub paths: BTreeSet<String>,
-}
-
-impl Settings {
-    /// From the variables of the manager. `is_external` is the gate `EnableExternalCerts`.
-    pub fn new(variables: &options::Environment, is_external: bool, paths: BTreeSet<String>) -> Self {
-        let certificates = &variables.certificates;
-        let renew_before = match certificates.renew_before.as_deref().map(renew_before::parse) {
-            Some(Ok(asked)) => asked,
-            None => renew_before::DEFAULT,
-            Some(Err(why)) => {
-                tracing::error!("{why}");
-                renew_before::DEFAULT
-            }
-        };
-        Self {
-            environment: Environment {
-                namespace: variables.namespace.clone(),
-                service: certificates.service.clone(),
-                host: certificates.host.clone(),
-                port: certificates.port,
-                renew_before,
-            },
-            mode: match (is_external, certificates.on_disk) {
-                (true, _) => Mode::External,
-                (false, true) => Mode::Files,
-                (false, false) => Mode::Secret,
-            },
-            secret: certificates.secret.clone(),
-            folder: certificates.folder.clone(),
-            paths,
-        }
-    }
 }
 
 /// Keeps the certificates in order.

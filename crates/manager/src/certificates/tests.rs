@@ -1,4 +1,10 @@
-use super::*;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use kruise_webhook::certificates::{Mode, renew_before};
+
+use super::Settings;
+use crate::options;
 
 fn settings(variables: &[(&str, &str)], is_external: bool) -> Settings {
     let lookup =
