@@ -1,4 +1,4 @@
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{collections::BTreeSet, fs, path::Path, sync::LazyLock};
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -52,6 +52,11 @@ fn applied(object: &Value, answer: &Answer) -> Value {
 
 /// The examples of all kinds, each in all versions of its kind.
 fn examples() -> Vec<Value> {
+    static EXAMPLES: LazyLock<Vec<Value>> = LazyLock::new(read_examples);
+    EXAMPLES.clone()
+}
+
+fn read_examples() -> Vec<Value> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
@@ -136,6 +141,59 @@ proptest! {
         }
         validate(&create(&object), &context);
     }
+}
+
+/// Replaces the value at a random place.
+fn spoil(value: &mut Value, path: &[u8], junk: &Value) {
+    let Some((step, rest)) = path.split_first() else {
+        *value = junk.clone();
+        return;
+    };
+    let below = match value {
+        Value::Object(members) if !members.is_empty() => {
+            let index = usize::from(*step) % members.len();
+            members.values_mut().nth(index)
+        }
+        Value::Array(items) if !items.is_empty() => {
+            let index = usize::from(*step) % items.len();
+            items.get_mut(index)
+        }
+        _ => None,
+    };
+    match below {
+        Some(below) => spoil(below, rest, junk),
+        None => *value = junk.clone(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// One value that does not belong there never makes a rule fail in another way than by an answer.
+    #[test]
+    fn one_wrong_value_anywhere_gets_an_answer(
+        object in prop::sample::select(examples()),
+        path in prop::collection::vec(any::<u8>(), 1..8),
+        junk in prop::sample::select(vec![json!(null), json!(""), json!(-1), json!(1.5), json!([]), json!({}),
+            json!([null]), json!({"": null}), json!(true), json!(i64::MAX), json!("é%")]),
+    ) {
+        let mut object = object;
+        if let Some(spec) = object.get_mut("spec") {
+            spoil(spec, &path, &junk);
+        }
+        let gates = all_gates();
+        let context = context(&gates);
+        mutate(&create(&object), &context);
+        validate(&create(&object), &context);
+        let good = example_like(&object);
+        validate(&request(Operation::Update, object.clone(), good.clone()), &context);
+        validate(&request(Operation::Update, good, object), &context);
+    }
+}
+
+fn example_like(object: &Value) -> Value {
+    let same = |one: &Value| one["apiVersion"] == object["apiVersion"] && one["kind"] == object["kind"];
+    examples().into_iter().find(same).unwrap()
 }
 
 /// Whether every member of the first object is in the second. Old names may become new ones, and quantities may be
