@@ -18,6 +18,7 @@ mod purpose;
 mod scale;
 mod status;
 mod update;
+pub mod validate;
 mod view;
 
 pub use desired::{Desired, Error, Policy};

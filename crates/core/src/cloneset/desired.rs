@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use kruise_api::{
     cloneset::v1beta1::RollingUpdate,
     gates::Gate,
-    int_or_percent::{IntOrPercent, IntOrString, Rounding},
+    int_or_percent::{IntOrPercent, IntOrString, Problem, Rounding},
     lifecycle::Lifecycle,
     rollout::{InPlaceUpdateStrategy, PodUpdatePolicy, UpdateType},
     selector::{LabelSelector, Matcher},
@@ -118,7 +118,11 @@ impl Desired {
         let on_delete = strategy.kind == Some(UpdateType::OnDelete);
         let paused = rolling.paused == Some(true);
         let share = |value: &Option<IntOrString>, default: IntOrString, field| {
-            value.clone().unwrap_or(default).parse().map_err(|source| Error::Number { field, source })
+            match value.clone().unwrap_or(default).parse() {
+                // A share below zero is accepted where it rounds to zero.
+                Err(error) if error.problem == Problem::Negative => Ok(IntOrPercent::Int(0)),
+                parsed => parsed.map_err(|source| Error::Number { field, source }),
+            }
         };
         let RollingUpdate { partition, max_surge, max_unavailable, .. } = &rolling;
         let partition = share(partition, 0.into(), "spec.updateStrategy.rollingUpdate.partition")?;

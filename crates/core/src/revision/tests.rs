@@ -64,6 +64,18 @@ fn bytes_and_names_equal_those_of_the_original() {
     }
 }
 
+/// CLONESET-1: what a person sends gets the defaults, and then the name that the original gives it.
+#[test]
+fn defaults_lead_to_the_same_revision() {
+    use kruise_api::kubernetes::defaults::{Options, pod_template_spec};
+    for line in recorded().iter().filter(|line| line["kind"] == "cloneset") {
+        let (mut sent, labels) = (line["sent"].clone(), &line["stored"]["metadata"]["labels"]);
+        sent["metadata"]["labels"] = labels.clone();
+        pod_template_spec(&mut sent, &Options::KRUISE_TEMPLATE);
+        assert_eq!(canonical_json::text(&data(&sent)), line["data"].as_str().unwrap(), "{}", line["revision"]);
+    }
+}
+
 #[test]
 fn the_hash_changes_with_the_collision_count() {
     let data: Value = serde_json::from_str(

@@ -32,6 +32,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         templates: &[PODS],
         selector: Some(rules::Selector { missing: "", empty: "empty selector is invalid for cloneset" }),
+        rules: &[crate::cloneset::validate::rule],
         ..plain(&cloneset::CRD)
     },
     Entry { gates: &[Gate::KruiseDaemon], ..plain(&containerrecreaterequest::CRD) },
