@@ -245,7 +245,8 @@ fn priority(rolling: &Value, path: &str, found: &mut Vec<Violation>) {
 fn selector_problem(error: &selector::Error) -> String {
     match error {
         selector::Error::NoValues { .. } => {
-            "values: Invalid value: []string(nil): for 'in', 'notin' operators, values set can't be empty".to_owned()
+            "values: Invalid value: []string(nil): for 'in', 'notin' operators, values set can't be empty"
+                .to_owned()
         }
         other => other.to_string(),
     }
@@ -274,7 +275,9 @@ fn in_place(rolling: &Value, path: &str, found: &mut Vec<Violation>) {
     let fields =
         ["gracePeriodSeconds", "imagePreDownloadTimeoutSeconds", "imagePreDownloadMinUpdatedReadyPods"];
     for field in fields {
-        if let Some(number) = json::at(strategy, &[field]).and_then(Value::as_i64).filter(|number| *number < 0) {
+        if let Some(number) =
+            json::at(strategy, &[field]).and_then(Value::as_i64).filter(|number| *number < 0)
+        {
             found.push(Violation::invalid(format!("{path}.{field}"), number, NOT_NEGATIVE));
         }
     }
@@ -282,13 +285,14 @@ fn in_place(rolling: &Value, path: &str, found: &mut Vec<Violation>) {
     let Some(value) = json::at(strategy, &[field]) else { return };
     let problem = match value.as_str().map(|text| (text, text.parse::<i64>())) {
         Some((text, _)) if text.ends_with('%') => Some(format!("{field} does not support percentage value")),
-        Some((text, Err(_))) => {
-            Some(format!("{field} must be a valid integer: strconv.ParseInt: parsing {text:?}: invalid syntax"))
-        }
+        Some((text, Err(_))) => Some(format!(
+            "{field} must be a valid integer: strconv.ParseInt: parsing {text:?}: invalid syntax"
+        )),
         Some((_, Ok(number))) => (number < 0).then(|| format!("{field} must be non-negative")),
         None => value.as_i64().filter(|number| *number < 0).map(|_| format!("{field} must be non-negative")),
     };
-    found.extend(problem.map(|problem| Violation::invalid(format!("{path}.{field}"), value.clone(), problem)));
+    found
+        .extend(problem.map(|problem| Violation::invalid(format!("{path}.{field}"), value.clone(), problem)));
 }
 
 fn deadline(new: &Value, found: &mut Vec<Violation>) {

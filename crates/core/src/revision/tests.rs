@@ -72,7 +72,12 @@ fn defaults_lead_to_the_same_revision() {
         let (mut sent, labels) = (line["sent"].clone(), &line["stored"]["metadata"]["labels"]);
         sent["metadata"]["labels"] = labels.clone();
         pod_template_spec(&mut sent, &Options::KRUISE_TEMPLATE);
-        assert_eq!(canonical_json::text(&data(&sent)), line["data"].as_str().unwrap(), "{}", line["revision"]);
+        assert_eq!(
+            canonical_json::text(&data(&sent)),
+            line["data"].as_str().unwrap(),
+            "{}",
+            line["revision"]
+        );
     }
 }
 
