@@ -14,6 +14,8 @@ pub mod deletion_order;
 pub mod effect;
 pub mod features;
 pub mod hash;
+pub mod image_pull;
+pub mod image_reference;
 pub mod in_place;
 pub mod lifecycle;
 pub mod migration;

@@ -43,8 +43,16 @@ pub const TABLE: &[Entry] = &[
         ..plain(&daemonset::CRD)
     },
     plain(&ephemeraljob::CRD),
-    Entry { gates: &[Gate::KruiseDaemon, Gate::ImagePullJobGate], ..plain(&imagelistpulljob::CRD) },
-    Entry { gates: &[Gate::KruiseDaemon, Gate::ImagePullJobGate], ..plain(&imagepulljob::CRD) },
+    Entry {
+        gates: &[Gate::KruiseDaemon, Gate::ImagePullJobGate],
+        refusals: &[crate::image_pull::validate::list],
+        ..plain(&imagelistpulljob::CRD)
+    },
+    Entry {
+        gates: &[Gate::KruiseDaemon, Gate::ImagePullJobGate],
+        refusals: &[crate::image_pull::validate::job],
+        ..plain(&imagepulljob::CRD)
+    },
     Entry {
         gates: &[Gate::KruiseDaemon],
         mutations: &[complete_node_image],

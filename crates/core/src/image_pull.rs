@@ -1,0 +1,3 @@
+//! Pulling images ahead of their use: ImagePullJob and ImageListPullJob.
+
+pub mod validate;
