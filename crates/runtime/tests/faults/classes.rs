@@ -44,12 +44,15 @@ impl Class {
         match self {
             Self::Crash => crash_soon(sim),
             Self::LateReads => {
-                let by = millis(sim, 5000);
+                let (by, latency) = (millis(sim, 5000), millis(sim, 400));
                 sim.faults().lag_time(by);
+                // Writes of one plan then become visible one after the other.
+                sim.faults().latency(latency);
             }
             Self::OldReads => {
-                let by = sim.pick(1..8);
+                let (by, latency) = (sim.pick(1..8), millis(sim, 400));
                 sim.faults().lag_revisions(by);
+                sim.faults().latency(latency);
             }
             Self::LostEvents => {
                 sim.faults().watch(WatchFaults { drop: 0.25, ..WatchFaults::default() });
@@ -61,8 +64,9 @@ impl Class {
             Self::Refusals => answers(sim, Effect::Before),
             Self::LostAnswers => answers(sim, Effect::After),
             Self::LateReadsAndLostAnswers => {
-                let by = millis(sim, 3000);
+                let (by, latency) = (millis(sim, 3000), millis(sim, 400));
                 sim.faults().lag_time(by);
+                sim.faults().latency(latency);
                 answers(sim, Effect::After);
             }
             Self::Storm => {
