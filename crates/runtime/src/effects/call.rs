@@ -150,13 +150,11 @@ impl<'e> Call<'e> {
 
     fn answer(&self, error: kube::Error) -> Answer {
         let kube::Error::Api(status) = error else { return Answer::Unclear(error.to_string()) };
-        let is_json_patch = matches!(self.effect, Effect::Patch { patch: Patch::Json(_), .. });
         match status.code {
             404 if self.verb != "create" => Answer::Gone,
             409 if status.is_already_exists() => Answer::Exists,
             409 => Answer::Conflict,
-            // A `test` of a JSON patch that does not hold: our preconditions.
-            422 if is_json_patch && status.message.contains("test") => Answer::Conflict,
+            422 if self.broke_precondition(&status) => Answer::Conflict,
             429 => {
                 let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
                 let wait = Duration::from_secs(seconds.into());
@@ -166,6 +164,27 @@ impl<'e> Call<'e> {
                 Answer::Refused { code, reason: status.reason.clone(), message: status.message.clone() }
             }
             _ => Answer::Unclear(status.message.clone()),
+        }
+    }
+}
+
+impl Call<'_> {
+    /// Whether a patch is called invalid only because our preconditions do not hold: another uid is "immutable", and a
+    /// `test` of a JSON patch failed.
+    fn broke_precondition(&self, status: &kube::core::Status) -> bool {
+        let Effect::Patch { target, patch, .. } = self.effect else { return false };
+        let causes = status.details.iter().flat_map(|details| &details.causes);
+        let mut told = causes.map(|cause| (cause.field.as_str(), cause.message.as_str()));
+        let whole = status.message.as_str();
+        match patch {
+            // A patch that cannot be applied, as opposed to an object that would be invalid after it.
+            Patch::Json(_) => {
+                whole.contains("rejected our request") || told.any(|(_, message)| message.contains("test"))
+            }
+            Patch::Merge(_) | Patch::Strategic(_) => {
+                target.uid.is_some()
+                    && (whole.contains("metadata.uid") || told.any(|(field, _)| field == "metadata.uid"))
+            }
         }
     }
 }

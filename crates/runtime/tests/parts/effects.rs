@@ -1,0 +1,166 @@
+use std::{sync::Arc, time::Duration};
+
+use kruise_core::{
+    effect::{Effect, Event, Level, Patch, Target},
+    object::{CONFIG_MAP, ObjectKey, ObjectRef},
+};
+use kruise_runtime::{
+    cache::{Cache, Options, Plain},
+    effects::{Executor, Why},
+    freshness::{Freshness, Gate},
+    lease::Fence,
+    queue::{self, Queue},
+};
+use kruise_sim::{
+    Sim,
+    faults::{Answer, Calls, Effect as Happens, Rule, When},
+};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::{create, environment, maps};
+
+struct Stage {
+    sim: Sim,
+    executor: Executor,
+    freshness: Freshness,
+    queue: Queue,
+    _tasks: JoinSet<()>,
+}
+
+async fn stage() -> Stage {
+    let sim = Sim::builder().nodes(0).start();
+    let environment = environment(&sim);
+    let queue = Queue::new("test", queue::Options::default(), None);
+    let freshness = Freshness::new("test", queue.clone(), environment.patience, None);
+    let cache = Cache::<Plain>::new(CONFIG_MAP);
+    freshness.follow(Arc::new(cache.clone()));
+    let mut tasks = JoinSet::new();
+    let (fed, client) = (cache.clone(), environment.client.clone());
+    tasks.spawn(async move { fed.run(client, Options::default()).await });
+    let (events, client) = (environment.events.clone(), environment.client.clone());
+    tasks.spawn(async move { events.run(client).await });
+    assert!(cache.synced(Duration::from_secs(5)).await);
+    let executor = Executor::new(
+        "test",
+        environment.client.clone(),
+        freshness.clone(),
+        environment.events.recorder("test"),
+        Fence::default(),
+        environment.writes,
+        environment.metrics.clone(),
+    );
+    Stage { sim, executor, freshness, queue, _tasks: tasks }
+}
+
+fn key() -> ObjectKey {
+    ObjectKey::new("default", "owner")
+}
+
+fn owner(uid: &str) -> ObjectRef {
+    ObjectRef { resource: CONFIG_MAP, key: key(), uid: uid.into() }
+}
+
+fn make(name: &str, owner_uid: &str) -> Effect {
+    let object =
+        json!({"metadata": {"name": name, "ownerReferences": [owner(owner_uid).controller_reference()]}});
+    Effect::Create { resource: CONFIG_MAP, namespace: "default".into(), object }
+}
+
+fn change(name: &str, uid: &str, patch: Value) -> Effect {
+    let target = Target::with_uid(CONFIG_MAP, ObjectKey::new("default", name), uid.into());
+    Effect::Patch { target, subresource: None, patch: Patch::Merge(patch) }
+}
+
+fn fault(sim: &Sim, calls: Calls, nth: u64, effect: Happens, answer: Answer) {
+    sim.faults().rule(Rule { calls, when: When::Nth(nth), effect, answer });
+}
+
+#[tokio::test(start_paused = true)]
+async fn creates_come_in_growing_batches_and_stop_at_the_first_bad_one() {
+    let stage = stage().await;
+    // The second of the second batch is refused: one, two, and then nothing more.
+    fault(&stage.sim, Calls::creates("configmaps"), 3, Happens::Before, Answer::TooManyRequests);
+    let effects: Vec<Effect> = (0..10).map(|n| make(&format!("c{n}"), "u")).collect();
+    let outcome = stage.executor.act(&key(), &effects).await;
+    assert_eq!(outcome.done, 2);
+    assert_eq!(outcome.failed.len(), 8);
+    assert_eq!(outcome.failed[0].why, Why::Throttled(Duration::from_secs(1)));
+    assert!(outcome.failed[1..].iter().all(|failure| failure.why == Why::LeftOut));
+    assert_eq!(outcome.ok().unwrap_err().retry_after(), Duration::from_secs(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_may_act_again_when_the_cache_shows_its_writes() {
+    let stage = stage().await;
+    stage.sim.faults().lag_time(Duration::from_secs(2));
+    assert!(stage.executor.act(&key(), &[make("c", "u")]).await.ok().is_ok());
+    assert_eq!(stage.freshness.gate(&key()), Gate::Shut);
+    assert_eq!(stage.freshness.gate(&ObjectKey::new("default", "other")), Gate::Open);
+    // Nobody polls: the news of the cache puts the key on the queue.
+    assert_eq!(stage.queue.next().await, Some(key()));
+    assert_eq!(stage.freshness.gate(&key()), Gate::Open);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_create_whose_answer_was_lost_is_repeated_under_its_name_and_found() {
+    let stage = stage().await;
+    let uid = create(&stage.sim, "owner").await.metadata.uid.unwrap();
+    let lost = Answer::Timeout(Duration::from_secs(60));
+    fault(&stage.sim, Calls::creates("configmaps"), 1, Happens::After, lost);
+    let outcome = stage.executor.act(&key(), &[make("c", &uid)]).await;
+    assert!(matches!(outcome.failed[0].why, Why::Uncertain(_)), "{outcome:?}");
+    let again = stage.executor.clear_doubts(&key()).await;
+    assert_eq!((again.done, again.failed.len()), (1, 0));
+    assert!(stage.freshness.take_doubts(&key()).is_empty());
+    let found = maps(&stage.sim).get("c").await.unwrap().metadata.owner_references.unwrap();
+    assert_eq!(found[0].uid, uid);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_of_somebody_else_is_not_taken_for_ours() {
+    let stage = stage().await;
+    create(&stage.sim, "c").await;
+    let outcome = stage.executor.act(&key(), &[make("c", "u")]).await;
+    let Why::Refused { reason, .. } = &outcome.failed[0].why else { panic!("{outcome:?}") };
+    assert_eq!(reason, "AlreadyExists");
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_and_deletions_of_what_is_gone_are_fine_and_namesakes_are_spared() {
+    let stage = stage().await;
+    let target = |name: &str| Target::with_uid(CONFIG_MAP, ObjectKey::new("default", name), "old".into());
+    let gone = Effect::Delete { target: target("gone"), grace: None };
+    let effects = [gone, change("gone", "old", json!({"data": {"a": "2"}}))];
+    assert!(stage.executor.act(&key(), &effects).await.ok().is_ok());
+    create(&stage.sim, "c").await;
+    let effects = [
+        Effect::Delete { target: target("c"), grace: None },
+        change("c", "old", json!({"data": {"a": "2"}})),
+    ];
+    let outcome = stage.executor.act(&key(), &effects).await;
+    let failed = outcome.ok().unwrap_err();
+    assert!(failed.is_conflict() && failed.failed.len() == 2, "{failed:?}");
+    let map = maps(&stage.sim).get("c").await.unwrap();
+    assert_eq!(map.data.unwrap()["a"], "1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_are_told_only_of_what_happened() {
+    let stage = stage().await;
+    create(&stage.sim, "taken").await;
+    let event = |reason: &str| {
+        let message = "told".to_owned();
+        Effect::Event(Event { regarding: owner("u"), level: Level::Normal, reason: reason.into(), message })
+    };
+    let effects = [make("c", "u"), event("Made"), make("taken", "u"), event("MadeToo")];
+    assert_eq!(stage.executor.act(&key(), &effects).await.failed.len(), 1);
+    stage.sim.advance(Duration::from_secs(5)).await;
+    let events: kube::Api<k8s_openapi::api::core::v1::Event> =
+        kube::Api::namespaced(stage.sim.client(), "default");
+    let all = events.list(&kube::api::ListParams::default()).await.unwrap().items;
+    let reasons: Vec<&str> = all.iter().filter_map(|event| event.reason.as_deref()).collect();
+    assert_eq!(reasons, ["Made"]);
+    assert_eq!(all[0].reporting_component.as_deref(), Some("test"));
+    assert_eq!(all[0].source.as_ref().unwrap().component.as_deref(), Some("test"));
+}
