@@ -8,19 +8,13 @@ use std::{borrow::Borrow, collections::BTreeSet, fmt, ops::Deref, sync::Arc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// An immutable text that is cheap to clone.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Text(Arc<str>);
 
 impl Text {
     /// The text itself.
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-}
-
-impl Default for Text {
-    fn default() -> Self {
-        Self(Arc::from(""))
     }
 }
 

@@ -15,7 +15,7 @@ use std::{
 
 use futures::{FutureExt as _, StreamExt as _, stream};
 use kruise_core::{
-    effect::{Effect, Patch},
+    effect::{Effect, Patch, Target},
     object::{ObjectKey, Resource},
 };
 use tokio::time::Instant;
@@ -217,18 +217,41 @@ impl Executor {
         }
         let mut results: Vec<Option<Result<(), Why>>> = Vec::with_capacity(doubts.len());
         for effect in &doubts {
+            if self.is_moot(effect) {
+                results.push(Some(Ok(())));
+                continue;
+            }
             let result = self.write(key, effect, true).await;
+            if matches!(result, Err(Why::Throttled(_)))
+                || (result == Err(Why::Conflict) && self.is_open(effect))
+            {
+                self.0.freshness.doubt(key, effect.clone());
+                results.push(Some(result));
+                continue;
+            }
             // A clear no is an answer too: the next plan starts from what is.
             results.push(Some(match result {
                 Err(Why::Refused { .. } | Why::Conflict) => Ok(()),
-                Err(Why::Throttled(wait)) => {
-                    self.0.freshness.doubt(key, effect.clone());
-                    Err(Why::Throttled(wait))
-                }
                 other => other,
             }));
         }
         outcome(&doubts, results)
+    }
+
+    /// Whether the object of a write is gone or another one by now, so that the write does not matter any more.
+    fn is_moot(&self, effect: &Effect) -> bool {
+        let (Effect::Patch { target, .. } | Effect::Delete { target, .. }) = effect else { return false };
+        self.is_shown(target) == Some(false)
+    }
+
+    /// Whether a conflict leaves open what became of an earlier try: without a version it says nothing about that.
+    fn is_open(&self, effect: &Effect) -> bool {
+        let (Effect::Patch { target, .. } | Effect::Delete { target, .. }) = effect else { return false };
+        target.resource_version.is_none() && self.is_shown(target) == Some(true)
+    }
+
+    fn is_shown(&self, target: &Target) -> Option<bool> {
+        self.0.freshness.shows(target.resource, &target.key, target.uid.as_ref()?)
     }
 
     async fn run(

@@ -134,13 +134,16 @@ impl Freshness {
     /// A write for this key happened: its cache must show it before the key may act again.
     pub fn expect(&self, key: &ObjectKey, resource: Resource, object: ObjectKey, want: Want) {
         let mut state = self.state();
-        let same = |cache: &Arc<dyn Observed>| {
-            let other = cache.resource();
-            (other.group, other.plural) == (resource.group, resource.plural)
-        };
-        let Some(cache) = state.caches.iter().position(same) else { return };
+        let Some(cache) = state.place(resource) else { return };
         let expected = state.expected.entry(key.clone()).or_default();
         expected.push(Expectation { cache, object, want, since: Instant::now(), list: None });
+    }
+
+    /// Whether a cache still shows the object with this uid. `None` for kinds without a cache.
+    pub fn shows(&self, resource: Resource, object: &ObjectKey, uid: &str) -> Option<bool> {
+        let state = self.state();
+        let cache = state.caches.get(state.place(resource)?)?;
+        Some(cache.seen(object).is_some_and(|seen| seen.uid == uid))
     }
 
     /// Nobody knows whether this write happened.
@@ -237,6 +240,14 @@ impl Freshness {
 }
 
 impl State {
+    /// Where the cache of a kind stands.
+    fn place(&self, resource: Resource) -> Option<usize> {
+        self.caches.iter().position(|cache| {
+            let other = cache.resource();
+            (other.group, other.plural) == (resource.group, resource.plural)
+        })
+    }
+
     /// Drops what the caches show by now.
     fn settle(&mut self, key: &ObjectKey) {
         let Self { caches, expected, .. } = self;

@@ -7,7 +7,7 @@ mod framework;
 
 use std::{
     collections::BTreeMap,
-    fmt::Write as _,
+    fmt::{self, Write as _},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -28,9 +28,18 @@ pub const OTHER: &str = "other";
 /// refused.inc(&["jane"]);
 /// assert!(registry.text().contains("refused{username=\"jane\"} 1\n"));
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Registry {
     families: Arc<Mutex<BTreeMap<&'static str, Arc<Family>>>>,
+    before: Arc<Mutex<Vec<Before>>>,
+}
+
+type Before = Arc<dyn Fn() + Send + Sync>;
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Registry").finish_non_exhaustive()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,8 +116,15 @@ impl Registry {
         family.clone()
     }
 
+    /// Calls this each time before the numbers are read, for those that only time changes.
+    pub fn before_reading(&self, update: impl Fn() + Send + Sync + 'static) {
+        self.before.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::new(update));
+    }
+
     /// Everything, as Prometheus reads it. Families without a series yet are left out.
     pub fn text(&self) -> String {
+        let before = self.before.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        before.iter().for_each(|update| update());
         let families: Vec<Arc<Family>> =
             self.families.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
         let mut text = String::new();

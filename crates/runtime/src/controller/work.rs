@@ -47,6 +47,8 @@ impl Controller {
         for result in ["success", "error", "requeue", "requeue_after"] {
             metrics.reconcile_total.touch(&[name, result]);
         }
+        let measured = queue.clone();
+        metrics.registry.before_reading(move || measured.measure());
         let worker =
             Worker { name, queue: queue.clone(), freshness: freshness.clone(), context, metrics, reconcile };
         let mut running: JoinSet<()> = JoinSet::new();

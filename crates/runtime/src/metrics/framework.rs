@@ -15,8 +15,12 @@ const PLAIN: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
 
 /// The families that every program of ours has. Clones are the same families.
 #[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "each field is the family of the same name; the help texts stand below")]
+#[expect(
+    missing_docs,
+    reason = "each field but the registry is the family whose name and help text stand below"
+)]
 pub struct Framework {
+    pub registry: Registry,
     pub reconcile_total: Counter,
     pub reconcile_errors: Counter,
     pub terminal_errors: Counter,
@@ -59,6 +63,7 @@ impl Framework {
         let counter = |name, help, labels| registry.counter(name, help, labels);
         let gauge = |name, help, labels| registry.gauge(name, help, labels);
         Self {
+            registry: registry.clone(),
             reconcile_total: counter(
                 "controller_runtime_reconcile_total",
                 "Reconciles by controller and result.",

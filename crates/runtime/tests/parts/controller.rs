@@ -76,6 +76,15 @@ async fn a_controller_that_is_asked_to_stop_lets_reconciles_end_and_begins_none(
     let mut tasks = JoinSet::new();
     tasks.spawn(controller.run(stop.clone(), Duration::from_secs(10)));
     sim.advance(Duration::from_secs(1)).await;
+    let text = environment.metrics.registry.text();
+    for line in [
+        "controller_runtime_active_workers{controller=\"test\"} 2",
+        "workqueue_depth{name=\"test\"} 1",
+        "workqueue_unfinished_work_seconds{name=\"test\"} 2",
+        "workqueue_longest_running_processor_seconds{name=\"test\"} 1",
+    ] {
+        assert!(text.contains(line), "{line} is not in {text}");
+    }
     let began = tokio::time::Instant::now();
     stop.ask();
     assert!(tasks.join_next().await.is_some());
