@@ -42,7 +42,7 @@ pub struct Observed {
     pub exclude_preparing_delete: bool,
     /// Whether the server has `pods/resize`.
     pub resize_subresource: bool,
-    /// Makes the ids of new pods random. With the same seed the same pods give the same ids: keep it while it is not
-    /// known whether a creation took effect, so that trying again cannot make a second pod; change it after that.
+    /// Makes the ids of new pods random. With the same seed the same pods give the same ids. Keep it until it is certain
+    /// that a pod was made, so that trying again cannot make a second one and claims find their pod; change it then.
     pub seed: u64,
 }

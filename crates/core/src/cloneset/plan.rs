@@ -78,10 +78,10 @@ pub fn plan(seen: &Observed) -> Plan {
         Found::Newest(_) => {}
     }
     release(&view, &mut plan);
-    claims::clean_up(&view, &mut plan);
     pre_download::run(&view, &revisions, &mut plan);
     let scaled = scale::run(&view, &revisions, &mut plan);
-    update::run(&view, &revisions, scaled, &mut plan);
+    claims::clean_up(&view, &scaled.ids, &mut plan);
+    update::run(&view, &revisions, scaled.stops, &mut plan);
     forget_names(&view, &mut plan);
     truncate(&view, &revisions, &mut plan);
     wake_when_ready(&view, &mut plan);

@@ -40,7 +40,8 @@ pub(super) fn ids(view: &View<'_>, wanted: usize) -> Vec<Text> {
     let mut random = Random::new(view);
     while ids.len() < wanted {
         let id = random.id();
-        if !used.contains(&id) && !claimed.contains(&id) && !ids.contains(&id) {
+        // Without reuse, claims of such an id were made for this very pod in the last pass, or go.
+        if !used.contains(&id) && !ids.contains(&id) {
             ids.push(id);
         }
     }

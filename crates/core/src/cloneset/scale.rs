@@ -17,10 +17,25 @@ use crate::{
     object::{PERSISTENT_VOLUME_CLAIM, POD},
     pod::Pod,
     revision::Revision,
+    text::Text,
 };
 
-/// Plans the next step of scaling. Whether it changes something: then no pod is updated in this pass.
-pub(super) fn run(view: &View<'_>, revisions: &Revisions<'_>, plan: &mut Plan) -> bool {
+/// What scaling did to a plan.
+pub(super) struct Scaled {
+    /// It changes something: then no pod is updated in this pass.
+    pub(super) stops: bool,
+    /// The ids of pods to come. Their claims may be there before them.
+    pub(super) ids: Vec<Text>,
+}
+
+/// Plans the next step of scaling.
+pub(super) fn run(view: &View<'_>, revisions: &Revisions<'_>, plan: &mut Plan) -> Scaled {
+    let mut ids = Vec::new();
+    let stops = step(view, revisions, &mut ids, plan);
+    Scaled { stops, ids }
+}
+
+fn step(view: &View<'_>, revisions: &Revisions<'_>, ids: &mut Vec<Text>, plan: &mut Plan) -> bool {
     let before = plan.effects.len();
     cancel_deletions(view, plan);
     if plan.effects.len() > before {
@@ -32,7 +47,8 @@ pub(super) fn run(view: &View<'_>, revisions: &Revisions<'_>, plan: &mut Plan) -
     };
     let numbers = numbers(&view.limits(revisions), &view.counts(&is_new));
     if numbers.up > 0 {
-        return scale_out(view, revisions, &numbers, plan);
+        *ids = pods::ids(view, usize::try_from(numbers.up_limit).unwrap_or(0));
+        return scale_out(view, revisions, &numbers, ids, plan);
     }
     delete_released(view, plan);
     if plan.effects.len() > before {
@@ -70,7 +86,13 @@ fn cancel_deletions(view: &View<'_>, plan: &mut Plan) {
     }
 }
 
-fn scale_out(view: &View<'_>, revisions: &Revisions<'_>, numbers: &Numbers, plan: &mut Plan) -> bool {
+fn scale_out(
+    view: &View<'_>,
+    revisions: &Revisions<'_>,
+    numbers: &Numbers,
+    ids: &[Text],
+    plan: &mut Plan,
+) -> bool {
     let limit = numbers.up_limit;
     if numbers.up > limit {
         let message = format!("scaleUp is limited because of scaleStrategy.maxUnavailable, limit: {limit}");
@@ -80,7 +102,6 @@ fn scale_out(view: &View<'_>, revisions: &Revisions<'_>, numbers: &Numbers, plan
             Purpose::Quiet(Part::Housekeeping),
         );
     }
-    let ids = pods::ids(view, usize::try_from(limit).unwrap_or(0));
     let old = usize::try_from(numbers.up_old).unwrap_or(0);
     let mut changed = false;
     for (index, id) in ids.iter().enumerate() {
@@ -104,16 +125,21 @@ fn is_failing(view: &View<'_>) -> bool {
         .any(|condition| condition.kind == FAILED_SCALE && condition.status == "True")
 }
 
+/// Makes the claims of a pod, and in a later pass, when they are there, the pod: one without its claims would wait for
+/// ever.
 fn create(view: &View<'_>, revision: &Revision, id: &str, plan: &mut Plan) {
     let namespace = &view.set.key.namespace;
-    for (name, object) in pods::claims(view, id) {
+    let claims = pods::claims(view, id);
+    if claims.is_empty() {
+        let object = pods::pod(view, revision, id);
+        let effect = Effect::Create { resource: POD, namespace: namespace.clone(), object };
+        plan.add(effect, Purpose::CreatePod(pods::name(view, id).into()));
+    }
+    for (name, object) in claims {
         let effect =
             Effect::Create { resource: PERSISTENT_VOLUME_CLAIM, namespace: namespace.clone(), object };
         plan.add(effect, Purpose::CreateClaim(name));
     }
-    let object = pods::pod(view, revision, id);
-    let effect = Effect::Create { resource: POD, namespace: namespace.clone(), object };
-    plan.add(effect, Purpose::CreatePod(pods::name(view, id).into()));
 }
 
 /// Deletes pods whose hook lets them go. Those that still wait are held not ready, if that is wanted.

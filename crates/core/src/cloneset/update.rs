@@ -1,8 +1,15 @@
 //! Moving pods to another revision, and ending what was begun.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
-use kruise_api::{gates::Gate, labels, lifecycle::State};
+use kruise_api::{
+    gates::Gate,
+    labels,
+    lifecycle::{Hook, State},
+};
 use serde_json::json;
 
 use super::{
@@ -37,9 +44,9 @@ pub(super) fn run(view: &View<'_>, revisions: &Revisions<'_>, scaled: bool, plan
     } else {
         choose(view, revisions, &numbers, target, plan)
     };
-    // A pod that was made not ready for its update must not be made ready again before that begins.
-    let names: BTreeSet<&Text> = chosen.iter().map(|pod| &pod.metadata.name).collect();
-    if maintain(view, revisions, &others, &names, plan) || scaled {
+    let roles: BTreeMap<&Text, Role> =
+        chosen.iter().map(|pod| (&pod.metadata.name, role(view, revisions, pod, target))).collect();
+    if maintain(view, revisions, &others, &roles, plan) || scaled {
         return;
     }
     let Some(policy) = view.desired.policy else { return };
@@ -57,21 +64,44 @@ pub(super) fn run(view: &View<'_>, revisions: &Revisions<'_>, scaled: bool, plan
     }
 }
 
+/// What a pod is about to do in this pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Role {
+    /// Nothing.
+    #[default]
+    Idle,
+    /// It is chosen for an update and waits for its hook, or for its end. It may have been made not ready for that.
+    Chosen,
+    /// Its update in place begins. It may have been made not ready in the last pass, and must not be made ready again.
+    Starting,
+}
+
+fn role(view: &View<'_>, revisions: &Revisions<'_>, pod: &Pod, target: &Revision) -> Role {
+    let in_place = !matches!(view.desired.policy, None | Some(Policy::ReCreate));
+    let possible =
+        || revisions.of(pod).and_then(|from| in_place::compare(from, target, &view.desired.in_place));
+    if in_place && asks_first(view, pod) == Ok(false) && possible().is_some() {
+        Role::Starting
+    } else {
+        Role::Chosen
+    }
+}
+
 /// Ends updates that are done and moves pods through their states. Whether a pod was changed by more than its conditions:
 /// then no other is started in this pass.
 fn maintain(
     view: &View<'_>,
     revisions: &Revisions<'_>,
     others: &OtherImages,
-    chosen: &BTreeSet<&Text>,
+    roles: &BTreeMap<&Text, Role>,
     plan: &mut Plan,
 ) -> bool {
     let mut changed = false;
     // One write for a pod in a pass: a second one would find another version.
     let written: BTreeSet<Text> = plan.effects.iter().filter_map(pod_of).collect();
     for pod in view.pods.iter().filter(|pod| !written.contains(&pod.metadata.name)) {
-        let is_chosen = chosen.contains(&pod.metadata.name);
-        let effect = match next(view, revisions, pod, others, is_chosen, plan) {
+        let role = roles.get(&pod.metadata.name).copied().unwrap_or_default();
+        let effect = match next(view, revisions, pod, others, role, plan) {
             Ok(effect) => effect,
             Err(error) => {
                 plan.failures.update.get_or_insert(error.to_string());
@@ -100,11 +130,11 @@ fn next(
     revisions: &Revisions<'_>,
     pod: &Pod,
     others: &OtherImages,
-    is_chosen: bool,
+    role: Role,
     plan: &mut Plan,
 ) -> Result<Option<Effect>, in_place::Error> {
     let options = &view.desired.in_place;
-    if !is_chosen {
+    if role != Role::Starting {
         let progress = in_place::refresh(pod, options, others, view.now())?;
         progress.wake_after.into_iter().for_each(|after| plan.wake(after));
         if progress.effect.is_some() {
@@ -116,7 +146,7 @@ fn next(
     let settled =
         lifecycle::settle(pod, view.desired.lifecycle.as_ref(), is_on_target, &is_complete, view.now());
     let is_status = |effect: &Effect| matches!(effect, Effect::Patch { subresource: Some(_), .. });
-    let settled = settled.filter(|effect| !(is_chosen && is_status(effect)));
+    let settled = settled.filter(|effect| role == Role::Idle || !is_status(effect));
     Ok(settled.or_else(|| hash_label(pod)))
 }
 
@@ -206,18 +236,8 @@ fn update_in_place(
     change: &in_place::Update,
     plan: &mut Plan,
 ) -> Result<(), String> {
-    let hook = view.desired.lifecycle.as_ref().and_then(|lifecycle| lifecycle.in_place_update.as_ref());
-    let asks_first = match lifecycle::state(pod) {
-        None | Some(State::PreparingNormal | State::Normal | State::PreparingUpdate) => {
-            lifecycle::is_hooked(hook, pod)
-        }
-        Some(State::Updated) => hook.is_some(),
-        Some(State::Updating) => false,
-        Some(state @ (State::PreparingDelete | State::Other(_))) => {
-            return Err(format!("not allowed to in-place update pod {} in state {state}", pod.metadata.name));
-        }
-    };
-    if asks_first {
+    let hook = update_hook(view);
+    if asks_first(view, pod)? {
         if let Some(effect) = lifecycle::prepare_update(pod, hook, view.now()) {
             plan.add(effect, Purpose::Quiet(Part::Update));
         }
@@ -238,4 +258,23 @@ fn update_in_place(
         plan.add(effect, purpose);
     }
     Ok(())
+}
+
+fn update_hook<'a>(view: &'a View<'_>) -> Option<&'a Hook> {
+    view.desired.lifecycle.as_ref()?.in_place_update.as_ref()
+}
+
+/// Whether a pod has to wait for its hook before it is updated in place.
+fn asks_first(view: &View<'_>, pod: &Pod) -> Result<bool, String> {
+    let hook = update_hook(view);
+    Ok(match lifecycle::state(pod) {
+        None | Some(State::PreparingNormal | State::Normal | State::PreparingUpdate) => {
+            lifecycle::is_hooked(hook, pod)
+        }
+        Some(State::Updated) => hook.is_some(),
+        Some(State::Updating) => false,
+        Some(state @ (State::PreparingDelete | State::Other(_))) => {
+            return Err(format!("not allowed to in-place update pod {} in state {state}", pod.metadata.name));
+        }
+    })
 }

@@ -32,6 +32,8 @@ pub(super) struct World {
     pub(super) quota: usize,
     /// Whether pods that are deleted stay for a while.
     pub(super) slow_end: bool,
+    /// While set, each pass dies after a part of its effects, and its status is not written.
+    pub(super) crash: Option<u64>,
     seed: u64,
     serial: u64,
 }
@@ -67,6 +69,7 @@ impl World {
             broken: Vec::new(),
             quota: usize::MAX,
             slow_end: false,
+            crash: None,
             seed: 7,
             serial: 0,
         }
@@ -136,7 +139,14 @@ impl World {
         let plan = plan(&seen);
         assert_eq!(plan.effects.len(), plan.purposes.len());
         let mut failures = plan.failures.clone();
-        for (effect, purpose) in plan.effects.iter().zip(&plan.purposes) {
+        // A process that dies half-way has done any part of its plan.
+        let lost =
+            |index: usize| self.crash.is_some_and(|crash| (index as u64 * 7 + crash).is_multiple_of(3));
+        let lost: Vec<bool> = (0..plan.effects.len()).map(lost).collect();
+        for ((effect, purpose), lost) in plan.effects.iter().zip(&plan.purposes).zip(lost) {
+            if lost {
+                continue;
+            }
             let result = self.act(effect);
             let reference = reference(&seen.set);
             let event = match &result {
@@ -151,6 +161,11 @@ impl World {
                 };
                 slot.get_or_insert(error);
             }
+        }
+        if let Some(crash) = &mut self.crash {
+            *crash += 1;
+            self.seed += 1;
+            return plan;
         }
         let status = status(&seen, &failures);
         self.set["status"] = serde_json::to_value(status).unwrap();

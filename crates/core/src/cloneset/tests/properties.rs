@@ -315,10 +315,11 @@ proptest! {
     // Each case is a whole story of many passes: 256 of them unless PROPTEST_CASES asks for more.
     #![proptest_config(ProptestConfig::default())]
 
+    /// CLONESET-34: also when the process dies after any part of a plan.
     #[test]
     fn plans_reach_the_goal_and_stay_there(
         surge in 0..3_u32, away in 1..3_u32, policy in proptest::sample::select(vec!["ReCreate", "InPlaceIfPossible"]),
-        slow_end in any::<bool>(), claims in any::<bool>(), deeds in proptest::collection::vec((deed(), 0..4_usize), 1..8),
+        slow_end in any::<bool>(), claims in any::<bool>(), crash in proptest::option::of(0..9_u64), deeds in proptest::collection::vec((deed(), 0..4_usize), 1..8),
     ) {
         let mut world = World::new(json!({"replicas": 3, "updateStrategy": {"rollingUpdate": {
             "maxSurge": surge, "maxUnavailable": away, "podUpdatePolicy": policy}}}));
@@ -329,6 +330,10 @@ proptest! {
         for (deed, passes) in &deeds {
             world.does(deed);
             world.passes(*passes);
+            // Then the process dies in the middle of a few passes.
+            world.crash = crash.map(|crash| crash + *passes as u64);
+            world.passes(*passes);
+            world.crash = None;
         }
         world.rolling(json!({"paused": false}));
         world.rest();

@@ -538,3 +538,59 @@ fn images_are_pulled_ahead_of_a_slow_update() {
         "true"
     );
 }
+
+/// INPLACE-24, INPLACE-27: with a hold the pod is not ready while it waits, and only then.
+#[test]
+fn a_hook_that_makes_pods_not_ready_holds_them_until_it_is_released() {
+    let mut world = World::resting(in_place(json!({
+        "replicas": 1,
+        "lifecycle": {"inPlaceUpdate": {"labelsHandler": {"h": "true"}, "markPodNotReady": true}},
+        "template": {"metadata": {"labels": {"app": "web", "h": "true"}}},
+    })));
+    let name = world.names().remove(0);
+    let gates = json!([{"conditionType": "InPlaceUpdateReady"}, {"conditionType": "KruisePodReady"}]);
+    let pod = world.pods.get_mut(&name).unwrap();
+    pod["spec"]["readinessGates"] = gates;
+    pod["status"]["conditions"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"type": "KruisePodReady", "status": "True"}));
+    let is = |world: &World, kind: &str| -> Value {
+        let conditions = world.pods[&name]["status"]["conditions"].as_array().unwrap();
+        conditions.iter().find(|one| one["type"] == kind).unwrap()["status"].clone()
+    };
+    world.image("app:v2");
+    world.rest();
+    assert_eq!((world.state(&name), is(&world, "KruisePodReady")), ("PreparingUpdate", json!("False")));
+    assert_eq!(is(&world, "InPlaceUpdateReady"), "True", "its containers do not change yet");
+    world.label(&name, "h", "wait");
+    world.rest();
+    assert_eq!((world.state(&name), is(&world, "KruisePodReady")), ("Updated", json!("True")));
+    world.image("app:v3");
+    world.rest();
+    assert_eq!(
+        (world.state(&name), is(&world, "KruisePodReady")),
+        ("PreparingUpdate", json!("False")),
+        "asked again"
+    );
+    assert_eq!(world.pods[&name]["metadata"]["labels"]["h"], "true");
+    world.image("app:v2");
+    world.rest();
+    assert_eq!((world.state(&name), is(&world, "KruisePodReady")), ("Normal", json!("True")));
+}
+
+/// A pod that was just made waits for the hook of an update: it becomes ready all the same.
+#[test]
+fn a_new_pod_that_waits_for_a_hook_becomes_ready() {
+    let mut world = World::new(in_place(json!({
+        "replicas": 1,
+        "lifecycle": {"inPlaceUpdate": {"labelsHandler": {"h": "true"}}},
+        "template": {"metadata": {"labels": {"app": "web", "h": "true"}}},
+    })));
+    world.passes(2);
+    world.image("app:v2");
+    world.rest();
+    let name = world.names().remove(0);
+    assert_eq!(world.state(&name), "PreparingUpdate");
+    assert_eq!(world.set["status"]["readyReplicas"], 1);
+}

@@ -324,3 +324,14 @@ fn someone_must_be_allowed_to_go_or_to_come() {
         "spec.replicas: Invalid value: -1: must be greater than or equal to 0",
     );
 }
+
+/// CLONESET-2: the two versions mean the opposite by default.
+#[test]
+fn claims_are_used_again_by_default_in_the_old_version_only() {
+    let hub = |mut object: Value, to: &str| {
+        object["spec"]["scaleStrategy"] = json!({});
+        kruise_api::convert::convert(object, &format!("apps.kruise.io/{to}")).unwrap()["spec"]["scaleStrategy"].clone()
+    };
+    assert_eq!(hub(base("v1alpha1", "ReCreate"), "v1beta1")["enablePVCReuse"], true);
+    assert_eq!(hub(base("v1beta1", "ReCreate"), "v1alpha1")["disablePVCReuse"], true);
+}
