@@ -120,7 +120,9 @@ where
         let mut fields = Fields::default();
         event.record(&mut fields);
         let mut pairs = Vec::new();
-        for span in context.event_scope(event).into_iter().flat_map(|scope| scope.from_root()) {
+        for span in
+            context.event_scope(event).into_iter().flat_map(tracing_subscriber::registry::Scope::from_root)
+        {
             if let Some(of_span) = span.extensions().get::<Fields>() {
                 pairs.extend(of_span.pairs.iter().cloned());
             }

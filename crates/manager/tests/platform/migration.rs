@@ -44,10 +44,21 @@ async fn store(stage: &Stage, name: &str, version: &str) {
     definitions(stage).patch(name, &PatchParams::default(), &patch).await.unwrap();
 }
 
-/// What must be the same after every step: everything but what the server keeps about an object.
+/// What must be the same after every step: everything but what the server keeps about an object. An empty object says as
+/// much as none.
 fn essence(object: &DynamicObject) -> Value {
     let annotations = object.metadata.annotations.clone().unwrap_or_default();
-    json!({"labels": object.metadata.labels, "annotations": annotations, "data": object.data})
+    let mut essence =
+        json!({"labels": object.metadata.labels, "annotations": annotations, "data": object.data});
+    drop_empty(&mut essence);
+    essence
+}
+
+fn drop_empty(value: &mut Value) {
+    if let Value::Object(members) = value {
+        members.values_mut().for_each(drop_empty);
+        members.retain(|_, member| member.as_object().is_none_or(|object| !object.is_empty()));
+    }
 }
 
 /// PLATFORM-44: objects of the seven kinds, stored as the original stores them, move to our version and back, and are
