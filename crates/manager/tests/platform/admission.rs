@@ -179,3 +179,28 @@ async fn a_bad_template_is_refused_with_the_path_of_the_field(stage: &mut Stage)
     Ok(())
 }
 managed!(a_bad_template_is_refused_with_the_path_of_the_field, super::NO_FLAGS);
+
+/// PLATFORM-29
+async fn a_namespace_without_its_label_is_told_with_an_event(stage: &mut Stage) -> Outcome {
+    stage.kill_manager();
+    let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(stage.cluster.client());
+    let label =
+        |value: Value| kube::api::Patch::Merge(json!({"metadata": {"labels": {"control-plane": value}}}));
+    let options = kube::api::PatchParams::default();
+    namespaces.patch("kruise-system", &options, &label(Value::Null)).await.unwrap();
+    stage.start_manager().await;
+    let events: Api<k8s_openapi::api::core::v1::Event> = Api::all(stage.cluster.client());
+    let told = kruise_testkit::wait::eventually("an event tells", Duration::from_secs(20), async || {
+        let all = events.list(&kube::api::ListParams::default()).await.unwrap();
+        let found = all.items.iter().find(|event| event.reason.as_deref() == Some("MissingNamespaceLabel"));
+        match found.and_then(|event| event.message.clone()) {
+            Some(message) => Look::Yes(message),
+            None => Look::No(format!("{} events", all.items.len())),
+        }
+    });
+    let told = told.await;
+    namespaces.patch("kruise-system", &options, &label("openkruise".into())).await.unwrap();
+    assert!(told.unwrap().contains("kubectl label namespace kruise-system control-plane=openkruise"));
+    Ok(())
+}
+managed!(a_namespace_without_its_label_is_told_with_an_event, super::NO_FLAGS);

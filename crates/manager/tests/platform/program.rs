@@ -2,7 +2,10 @@
 
 use std::{process::Command, time::Duration};
 
-use kruise_testkit::Outcome;
+use kruise_testkit::{
+    Outcome,
+    wait::{eventually, seen},
+};
 
 use crate::stage::{Stage, get};
 
@@ -57,6 +60,11 @@ fn all_alpha_gates_together_start_real() {
 #[ignore = "needs a real cluster; `cargo xtask test` brings one up"]
 fn probes_leave_no_sockets_and_metrics_have_their_names_real() {
     async fn scenario(stage: &mut Stage) -> Outcome {
+        let led = eventually("the manager leads", Duration::from_secs(40), async || {
+            let leads = stage.metrics().await.lines().any(|line| line == "kruise_manager_is_leader 1");
+            seen(leads, "another one leads")
+        });
+        led.await.unwrap();
         let text = stage.metrics().await;
         for name in [
             "kruise_manager_is_leader",
