@@ -82,7 +82,15 @@ pub fn numbers(limits: &Limits, counts: &Counts) -> Numbers {
 
     let up = (want - count).max(0);
     let down = (count - specified - want).max(0);
-    let update = if diff_old.abs() <= diff_new.abs() { diff_old } else { -diff_new };
+    // Both sides short, or both too large, is for scaling to mend: moving a pod then would break the partition, which the
+    // original does when it may roll back while new pods are held up.
+    let update = if diff_old.signum() == diff_new.signum() {
+        0
+    } else if diff_old.abs() <= diff_new.abs() {
+        diff_old
+    } else {
+        -diff_new
+    };
     let spare = max_unavailable + counts.all - replicas;
     Numbers {
         surge,
@@ -197,6 +205,7 @@ mod tests {
         check([5, 0, 0, 1], "", "O*5 N", "use 1, upd 4, updMax 1");
         check([5, 4, 2, 0], "rollback", "N*4 O", "upd -3, updMax 2");
         check([5, 4, 2, 0], "", "N*4 O", "");
+        check([6, 3, 1, 0], "rollback A=2", "O Nx Nx", "up 3, upOld 2, upLimit 0");
         check([6, 0, 1, 0], "A=2", "N N Nx", "up 3, upLimit 1");
         check([3, 0, 1, 0], "", "N N Np", "");
         check([3, 0, 1, 0], "exclude", "N N Np", "up 1");

@@ -50,7 +50,8 @@ pub(super) fn run(view: &View<'_>, revisions: &Revisions<'_>, scaled: bool, plan
         return;
     }
     let Some(policy) = view.desired.policy else { return };
-    for pod in chosen {
+    let written = written_pods(plan);
+    for pod in chosen.into_iter().filter(|pod| !written.contains(&pod.metadata.name)) {
         if view.gate(Gate::PodUnavailableBudgetUpdateGate) && view.seen.protected.contains(&pod.metadata.name)
         {
             plan.reasons.push(format!("a budget does not let pod {} be updated now", pod.metadata.name));
@@ -97,8 +98,7 @@ fn maintain(
     plan: &mut Plan,
 ) -> bool {
     let mut changed = false;
-    // One write for a pod in a pass: a second one would find another version.
-    let written: BTreeSet<Text> = plan.effects.iter().filter_map(pod_of).collect();
+    let written = written_pods(plan);
     for pod in view.pods.iter().filter(|pod| !written.contains(&pod.metadata.name)) {
         let role = roles.get(&pod.metadata.name).copied().unwrap_or_default();
         let effect = match next(view, revisions, pod, others, role, plan) {
@@ -116,13 +116,15 @@ fn maintain(
     changed
 }
 
-fn pod_of(effect: &Effect) -> Option<Text> {
-    match effect {
+/// One write for a pod in a pass: a second one would find another version.
+fn written_pods(plan: &Plan) -> BTreeSet<Text> {
+    let pod = |effect: &Effect| match effect {
         Effect::Patch { target, .. } | Effect::Delete { target, .. } if target.resource == POD => {
             Some(target.key.name.clone())
         }
         _ => None,
-    }
+    };
+    plan.effects.iter().filter_map(pod).collect()
 }
 
 fn next(

@@ -23,6 +23,8 @@ struct Shape {
     state: &'static str,
     hooked: bool,
     grace: bool,
+    /// It was made not ready for an update that has not begun.
+    held: bool,
     ready_since: i64,
 }
 
@@ -56,6 +58,7 @@ fn shape() -> impl Strategy<Value = Shape> {
             state,
             hooked,
             grace: grace == 0 && new && state == "Updating",
+            held: grace == 1 && !new,
             ready_since,
         })
 }
@@ -85,31 +88,44 @@ fn spec() -> impl Strategy<Value = Value> {
     )
 }
 
+/// Most pods of a set do not wait for anything: only among such does an update begin.
+fn calm(shape: Shape) -> Shape {
+    match shape.state {
+        "PreparingDelete" => Shape { hooked: true, ..shape },
+        _ => Shape { state: "Normal", node: true, specified: false, hooked: false, grace: false, ..shape },
+    }
+}
+
+fn pods() -> impl Strategy<Value = Vec<Shape>> {
+    prop_oneof![
+        proptest::collection::vec(shape(), 0..10),
+        proptest::collection::vec(shape().prop_map(calm), 0..10),
+    ]
+}
+
 /// A random state: a set in the middle of an update from v1 to v2, with pods in any condition.
 fn state() -> impl Strategy<Value = Observed> {
-    (spec(), proptest::collection::vec(shape(), 0..10), any::<bool>(), any::<u64>()).prop_map(
-        |(spec, pods, rollback, seed)| {
-            let mut seen = BASE.with(Clone::clone);
-            let mut set = serde_json::to_value(&*seen.set).unwrap();
-            super::kit::merge(&mut set["spec"], &spec);
-            seen.set = Arc::new(serde_json::from_value(set).unwrap());
-            seen.seed = seed;
-            if rollback {
-                seen.gates = Arc::new(seen.gates.as_ref().clone().with(Gate::CloneSetPartitionRollback));
-            }
-            let names: Vec<&str> = {
-                let mut sorted: Vec<_> = seen.revisions.iter().collect();
-                sorted.sort_by_key(|one| one.number);
-                sorted.iter().map(|one| one.name()).collect()
-            };
-            seen.pods = pods
-                .iter()
-                .enumerate()
-                .map(|(index, shape)| Arc::new(pod(index, shape, names[usize::from(shape.new)])))
-                .collect();
-            seen
-        },
-    )
+    (spec(), pods(), any::<bool>(), any::<u64>()).prop_map(|(spec, pods, rollback, seed)| {
+        let mut seen = BASE.with(Clone::clone);
+        let mut set = serde_json::to_value(&*seen.set).unwrap();
+        super::kit::merge(&mut set["spec"], &spec);
+        seen.set = Arc::new(serde_json::from_value(set).unwrap());
+        seen.seed = seed;
+        if rollback {
+            seen.gates = Arc::new(seen.gates.as_ref().clone().with(Gate::CloneSetPartitionRollback));
+        }
+        let names: Vec<&str> = {
+            let mut sorted: Vec<_> = seen.revisions.iter().collect();
+            sorted.sort_by_key(|one| one.number);
+            sorted.iter().map(|one| one.name()).collect()
+        };
+        seen.pods = pods
+            .iter()
+            .enumerate()
+            .map(|(index, shape)| Arc::new(pod(index, shape, names[usize::from(shape.new)])))
+            .collect();
+        seen
+    })
 }
 
 thread_local! {
@@ -151,9 +167,9 @@ fn pod(index: usize, shape: &Shape, revision: &str) -> Pod {
             "containers": [{"name": "main", "image": image}]},
         "status": {"phase": if shape.node { "Running" } else { "Pending" },
             "conditions": [
-                {"type": "Ready", "status": truth(shape.ready && shape.node), "lastTransitionTime": since.to_string()},
-                {"type": "ContainersReady", "status": truth(shape.ready && shape.node)},
-                {"type": "InPlaceUpdateReady", "status": truth(!shape.grace)},
+                {"type": "Ready", "status": truth(shape.ready && shape.node && !shape.held), "lastTransitionTime": since.to_string()},
+                {"type": "ContainersReady", "status": truth(shape.ready && shape.node && !shape.held)},
+                {"type": "InPlaceUpdateReady", "status": truth(!shape.grace && !shape.held)},
             ],
             "containerStatuses": [{"name": "main", "image": image, "imageID": image, "ready": shape.ready}]},
     }))
@@ -259,7 +275,7 @@ proptest! {
         let desired = Desired::of(&seen).unwrap();
         let mut sorted: Vec<_> = seen.revisions.iter().map(|one| (one.number, one.name().to_owned())).collect();
         sorted.sort();
-        let normal = Shape { new: true, ready: true, node: true, specified: false, state: "Normal", hooked: true, grace: false, ready_since: 5 };
+        let normal = Shape { new: true, ready: true, node: true, specified: false, state: "Normal", hooked: true, grace: false, held: false, ready_since: 5 };
         seen.pods = (0..replicas).map(|index| {
             let new = count(index) >= desired.partition;
             Arc::new(pod(index, &Shape { new, ..normal.clone() }, &sorted[usize::from(new)].1))
