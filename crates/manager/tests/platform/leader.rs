@@ -1,6 +1,6 @@
 //! Two managers on a real cluster: one leads, and the other takes over.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use kruise_testkit::{
@@ -8,6 +8,7 @@ use kruise_testkit::{
     wait::{Look, eventually},
 };
 use serde_json::json;
+use tokio::time::Instant;
 
 use crate::stage::{Door, Process, Stage, get, process};
 

@@ -1,6 +1,8 @@
 //! The scenarios of the platform: what users of a manager see, on the embedded cluster with the manager in this process,
 //! and on a real cluster with the manager as a process of its own.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
 mod admission;
 mod conversion;
 mod gates;
