@@ -314,3 +314,15 @@ fn the_same_pods_and_seed_give_the_same_names() {
     assert_ne!(crate::cloneset::plan(&other).purposes, first);
     assert!(first.iter().all(|one| matches!(one, Purpose::CreatePod(_))));
 }
+
+/// Pods that cannot be made do not hold up the update of those that exist.
+#[test]
+fn an_update_goes_on_under_a_quota() {
+    let mut world = World::resting(json!({"replicas": 3, "updateStrategy": {"rollingUpdate": {
+        "podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": 3}}}));
+    world.quota = 3;
+    world.edit(json!({"replicas": 5}));
+    world.image("app:v2");
+    world.passes(20);
+    assert_eq!(world.images(), ["app:v2", "app:v2", "app:v2"]);
+}
