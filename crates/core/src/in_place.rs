@@ -1,7 +1,7 @@
 //! Updates in place: a pod gets the images, labels, annotations and resources of another revision without being deleted.
 //!
-//! Four questions, for every kind of workload: can a pod go from one revision to another in place ([`compare`]), how does
-//! it start ([`start`]), what is next for a pod ([`refresh`]), and is its update over ([`completion`])?
+//! Four questions, for every kind of workload: can a pod go from one revision to another in place ([`compare()`]), how does
+//! it start ([`start()`]), what is next for a pod ([`refresh()`]), and is its update over ([`completion()`])?
 //!
 //! Everything that a running update needs is in annotations of the pod, so a restart of the manager loses nothing. Each
 //! step is one write, decided from what is seen; a pod is made not ready strictly before its containers change, because
