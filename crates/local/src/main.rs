@@ -10,7 +10,7 @@ use clap::Parser as _;
 use kruise_local::cluster::{self, Cluster, Error, Settings};
 use kruise_local::options::Options;
 use kruise_local::{demo, kubeconfig};
-use tokio::signal::unix::{SignalKind, signal};
+use kruise_manager::program::signals;
 
 /// A cluster is millions of small objects; the system's allocator took a quarter of the time for them.
 #[global_allocator]
@@ -90,27 +90,11 @@ async fn run(options: &Options, kubeconfig: PathBuf) -> Result<(), Error> {
     };
     tokio::select! {
         outcome = cluster.ended() => return outcome,
-        () = asked_to_end() => {}
+        () = signals::asked_to_end() => {}
         () = demo => {}
     }
     say("ending");
     cluster.stop().await
-}
-
-/// Ctrl-C, or a polite kill.
-async fn asked_to_end() {
-    let terminated = async {
-        match signal(SignalKind::terminate()) {
-            Ok(mut signal) => {
-                signal.recv().await;
-            }
-            Err(_) => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        () = terminated => {}
-    }
 }
 
 fn greet(cluster: &Cluster, settings: &Settings, options: &Options) {

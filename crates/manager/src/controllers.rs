@@ -22,15 +22,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Entry {
     /// Its name in metrics, events and user agents.
     pub name: &'static str,
-    /// Whether it runs at all.
-    pub runs_if: fn(&Shared) -> bool,
     /// Makes it.
     pub build: fn(&Shared) -> Controller,
 }
 
 /// All of them.
-pub const ALL: &[Entry] =
-    &[Entry { name: pod_readiness::NAME, runs_if: |_| true, build: pod_readiness::controller }];
+pub const ALL: &[Entry] = &[Entry { name: pod_readiness::NAME, build: pod_readiness::controller }];
 
 /// What the controller of this name works with: a client under its own name, and the rates of the flags.
 pub fn environment(shared: &Shared, name: &str) -> Environment {

@@ -1,6 +1,6 @@
 //! From the command line to a running manager, step by step, and its end.
 
-mod signals;
+pub mod signals;
 mod sockets;
 
 use std::{ffi::OsString, path::Path, process::ExitCode, time::Duration};

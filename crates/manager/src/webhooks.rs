@@ -8,7 +8,7 @@ mod counters;
 
 use std::sync::Arc;
 
-use kruise_api::{convert, gates::Gates};
+use kruise_api::convert;
 use kruise_core::{
     admission::{
         Answer, Request,
@@ -66,15 +66,11 @@ async fn answer(shared: Shared, refusals: Refusals, handler: Handler, request: R
 fn context(shared: &Shared) -> Context<'_> {
     let settings = &shared.settings;
     Context {
-        gates: gates(shared),
+        gates: &settings.gates,
         allow_privileged: settings.options.allow_privileged,
         now: settings.clock.now(),
         cluster: shared,
     }
-}
-
-fn gates(shared: &Shared) -> &Gates {
-    &shared.settings.gates
 }
 
 impl Cluster for Shared {

@@ -3,7 +3,7 @@
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Ends at the next SIGTERM or SIGINT.
-pub(super) async fn asked_to_end() {
+pub async fn asked_to_end() {
     let terminated = async {
         match signal(SignalKind::terminate()) {
             Ok(mut signal) => {
