@@ -23,10 +23,10 @@ mod view;
 
 pub use desired::{Desired, Error, Policy};
 pub use numbers::{Counts, Limits, Numbers, numbers};
-pub use observed::{Claim, Observed};
+pub use observed::{Claim, Observed, needs_nodes};
 pub use plan::{Plan, plan};
 pub use purpose::{Part, Purpose};
-pub use status::{Failures, status};
+pub use status::{Failures, WAITING, status, status_write};
 
 use crate::object::{ObjectRef, Resource};
 

@@ -18,6 +18,7 @@ pub mod image_pull;
 pub mod image_reference;
 pub mod in_place;
 pub mod lifecycle;
+pub mod merge_patch;
 pub mod migration;
 pub mod nodeimage;
 pub mod object;

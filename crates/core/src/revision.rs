@@ -16,7 +16,7 @@ use kruise_api::{
     kubernetes::shape::{self, Unknown},
     labels,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use crate::{canonical_json, hash, object::CONTROLLER_REVISION, object::ObjectRef, pod::Metadata};
@@ -61,6 +61,12 @@ impl Revision {
     /// Whether both mean the same template.
     pub fn means(&self, template: &Value) -> bool {
         !self.template.is_null() && self.template == *template
+    }
+}
+
+impl<'de> Deserialize<'de> for Revision {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::read(&Value::deserialize(deserializer)?).map_err(serde::de::Error::custom)
     }
 }
 

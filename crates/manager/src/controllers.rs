@@ -1,10 +1,16 @@
 //! The controllers, and what each of them is given.
 
+pub mod cloneset;
 pub mod pod_readiness;
 
 use std::time::Duration;
 
+use kruise_core::{
+    object::{ObjectKey, Resource},
+    pod::Metadata,
+};
 use kruise_runtime::{
+    cache::{Change, View},
     client,
     controller::{Controller, Environment},
     effects, queue,
@@ -27,7 +33,22 @@ pub struct Entry {
 }
 
 /// All of them.
-pub const ALL: &[Entry] = &[Entry { name: pod_readiness::NAME, build: pod_readiness::controller }];
+pub const ALL: &[Entry] = &[
+    Entry { name: pod_readiness::NAME, build: pod_readiness::controller },
+    Entry { name: cloneset::NAME, build: cloneset::controller },
+];
+
+/// The keys of all owners of a kind that an object has, or had before a change.
+pub fn owners<V: View>(kind: Resource, change: &Change<V>, wake: &mut dyn FnMut(ObjectKey)) {
+    for object in change.old.iter().chain(&change.new) {
+        let Metadata { namespace, owner_references, .. } = object.metadata();
+        for owner in
+            owner_references.iter().filter(|owner| owner.kind == kind.kind && owner.group() == kind.group)
+        {
+            wake(ObjectKey { namespace: namespace.clone(), name: owner.name.clone() });
+        }
+    }
+}
 
 /// What the controller of this name works with: a client under its own name, and the rates of the flags.
 pub fn environment(shared: &Shared, name: &str) -> Environment {

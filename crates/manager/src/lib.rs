@@ -3,6 +3,7 @@
 //! [`manager::Manager`] is all of it around one client, without sockets. [`program`] adds flags, sockets, certificates
 //! and leader election, which makes it `kruise-manager`.
 
+pub mod caches;
 pub mod certificates;
 pub mod controllers;
 pub mod endpoints;

@@ -20,7 +20,7 @@ use kube::{
 use crate::{
     certificates::{self, Certificates},
     controllers, own_namespace,
-    shared::Shared,
+    shared::{Parts, Shared},
     webhooks,
 };
 
@@ -139,14 +139,11 @@ impl Manager {
         for resource in features::watches(&shared.settings.gates) {
             self.watch(resource, scope, &stop);
         }
-        let (events, client, until) = (shared.events.clone(), shared.client.clone(), stop.clone());
-        scope.spawn("events", async move {
-            tokio::select! {
-                () = events.run(client) => {}
-                () = until.asked() => {}
-            }
-            Ok::<(), BoxError>(())
-        });
+        let (nodes, client, options) =
+            (shared.caches.nodes.clone(), shared.client.clone(), self.cache_options());
+        until(scope, &stop, "cache of nodes", async move { nodes.run_when_wanted(client, options).await });
+        let (events, client) = (shared.events.clone(), shared.client.clone());
+        until(scope, &stop, "events", async move { events.run(client).await });
         let shared = shared.clone();
         scope.spawn("own namespace", async move {
             own_namespace::check(&shared).await;
@@ -157,18 +154,9 @@ impl Manager {
 
     /// Follows a kind, where a cache for it exists.
     fn watch(&self, resource: Resource, scope: &mut Scope, stop: &Stop) {
-        if resource != self.shared.pods.resource() {
-            return;
-        }
-        let (pods, client, options, until) =
-            (self.shared.pods.clone(), self.shared.client.clone(), self.cache_options(), stop.clone());
-        scope.spawn(format!("cache of {}", resource.plural), async move {
-            tokio::select! {
-                () = pods.run(client, options) => {}
-                () = until.asked() => {}
-            }
-            Ok::<(), BoxError>(())
-        });
+        let Parts { caches, client, .. } = &*self.shared;
+        let Some(following) = caches.follow(resource, client.clone(), self.cache_options()) else { return };
+        until(scope, stop, format!("cache of {}", resource.plural), following);
     }
 
     fn cache_options(&self) -> cache::Options {
@@ -186,7 +174,7 @@ impl Manager {
         let patience = shared.settings.options.controller_cache_sync_timeout;
         let installed = self.installed().await;
         let mut scope = Scope::default();
-        for (_, described) in features::controllers(&shared.settings.gates) {
+        for (feature, described) in features::controllers(&shared.settings.gates) {
             let missing = described.needs_kind.filter(|kind| !installed.has(kind));
             if let Some(kind) = missing {
                 tracing::info!(
@@ -200,14 +188,16 @@ impl Manager {
                 continue;
             };
             let controller = (entry.build)(shared);
-            let within = scope.stop();
+            let (within, caches) = (scope.stop(), shared.caches.clone());
             scope.spawn(described.name, async move {
+                for resource in feature.watches {
+                    if !caches.synced(*resource, patience).await {
+                        return Err(Error::NotSynced { kind: resource.kind, patience });
+                    }
+                }
                 controller.run(within, GRACE).await;
-                Ok::<(), BoxError>(())
+                Ok(())
             });
-        }
-        if !shared.pods.synced(patience).await {
-            return Err(Error::NotSynced { kind: "Pod", patience });
         }
         tokio::select! {
             () = stop.asked() => {}
@@ -231,6 +221,23 @@ impl Manager {
             }
         }
     }
+}
+
+/// Runs something until it is asked to stop.
+fn until(
+    scope: &mut Scope,
+    stop: &Stop,
+    name: impl Into<String>,
+    work: impl Future<Output = ()> + Send + 'static,
+) {
+    let stop = stop.clone();
+    scope.spawn(name, async move {
+        tokio::select! {
+            () = work => {}
+            () = stop.asked() => {}
+        }
+        Ok::<(), BoxError>(())
+    });
 }
 
 struct Installed(Option<BTreeSet<String>>);

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use kruise_api::gates::Gates;
-use kruise_core::{object::POD, pod::Pod};
 use kruise_runtime::{
-    cache::Cache,
     clock::Clock,
     events::Events,
     lease::Fence,
@@ -15,6 +13,7 @@ use kruise_runtime::{
 use kube::Client;
 
 use crate::{
+    caches::Caches,
     options::{Environment, Options},
     protection_log::ProtectionLog,
 };
@@ -52,18 +51,13 @@ pub struct Parts {
     pub metrics: Framework,
     /// Where events go.
     pub events: Events,
-    /// All pods.
-    pub pods: Cache<Pod>,
+    /// What is known of the cluster.
+    pub caches: Caches,
     /// Whether this process may write as the leader.
     pub fence: Fence,
     /// Where refused deletions are noted.
     pub protection_log: ProtectionLog,
 }
-
-/// The index of pods by the uids of their owners.
-pub const BY_OWNER: &str = "owner";
-/// The index of pods by their node.
-pub const BY_NODE: &str = "node";
 
 impl Shared {
     /// The parts of a manager that talks to a server of this version.
@@ -75,16 +69,7 @@ impl Shared {
         registry: Registry,
     ) -> Self {
         let metrics = Framework::new(&registry);
-        let pods = Cache::new(POD)
-            .with_index(BY_OWNER, |pod: &Pod, texts| {
-                texts.extend(pod.metadata.owner_references.iter().map(|owner| owner.uid.clone()));
-            })
-            .with_index(BY_NODE, |pod: &Pod, texts| {
-                if !pod.spec.node_name.is_empty() {
-                    texts.push(pod.spec.node_name.clone());
-                }
-            })
-            .with_metrics(&metrics);
+        let caches = Caches::new(&metrics);
         let events = Events::new(settings.clock.clone(), settings.random.clone(), metrics.clone());
         let protection_log = ProtectionLog::open(&settings.options.protection_log_path);
         let resize_subresource = kruise_api::version::uses_resize_subresource(server_version);
@@ -95,7 +80,7 @@ impl Shared {
             registry,
             metrics,
             events,
-            pods,
+            caches,
             fence,
             protection_log,
         }))

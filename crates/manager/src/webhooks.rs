@@ -75,6 +75,6 @@ fn context(shared: &Shared) -> Context<'_> {
 
 impl Cluster for Shared {
     fn pod(&self, key: &ObjectKey) -> Option<Arc<Pod>> {
-        self.pods.get(key)
+        self.caches.pods.get(key)
     }
 }

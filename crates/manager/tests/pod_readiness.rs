@@ -44,7 +44,7 @@ impl Process {
         let client = sim.faulty_client();
         let shared = Shared::new(client.clone(), settings, "v1.35.0", Fence::default(), Registry::default());
         let controller = pod_readiness::controller(&shared);
-        let pods = shared.pods.clone();
+        let pods = shared.caches.pods.clone();
         let mut tasks = JoinSet::new();
         let options = cache::Options { resync, ..cache::Options::default() };
         tasks.spawn(async move { pods.run(client, options).await });

@@ -21,7 +21,7 @@ use kruise_core::{
 };
 use tokio::sync::Notify;
 
-use crate::metrics::Framework;
+use crate::{metrics::Framework, scope::Stop};
 use store::Store;
 pub use view::{Guarded, Plain, View, Whole};
 
@@ -115,6 +115,7 @@ struct Inner<V> {
     subscribers: Mutex<(Vec<Subscriber<V>>, Vec<Listener>)>,
     synced: Notify,
     relist: Notify,
+    wanted: Stop,
     metrics: Mutex<Option<Framework>>,
 }
 
@@ -139,6 +140,7 @@ impl<V: View> Cache<V> {
             subscribers: Mutex::default(),
             synced: Notify::new(),
             relist: Notify::new(),
+            wanted: Stop::default(),
             metrics: Mutex::default(),
         };
         Self { inner: Arc::new(inner) }
@@ -207,6 +209,11 @@ impl<V: View> Cache<V> {
     /// Whether the first list is complete.
     pub fn is_synced(&self) -> bool {
         self.read().synced
+    }
+
+    /// Says that somebody needs this kind; see [`Self::run_when_wanted`].
+    pub fn want(&self) {
+        self.inner.wanted.ask();
     }
 
     /// Waits until the first list is complete, but not longer than this. Tells whether it is.

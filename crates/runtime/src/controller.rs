@@ -120,6 +120,7 @@ pub struct Context {
     executor: Executor,
     clock: Clock,
     random: Random,
+    queue: Queue,
 }
 
 impl Context {
@@ -134,6 +135,11 @@ impl Context {
             return effects::Outcome::default();
         }
         self.executor.act(key, effects).await
+    }
+
+    /// Keeps the key from coming again before this time has passed, whatever happens meanwhile.
+    pub fn rest(&self, key: &ObjectKey, time: Duration) {
+        self.queue.rest(key, time);
     }
 
     /// The time of day.
@@ -218,7 +224,7 @@ impl Builder {
         let recorder = events.recorder(name);
         let executor =
             Executor::new(name, client, freshness.clone(), recorder, fence, writes, metrics.clone());
-        let context = Context { executor, clock, random };
+        let context = Context { executor, clock, random, queue: queue.clone() };
         let reconcile: Reconcile = Arc::new(move |context, key| Box::pin(reconcile(context, key)));
         Controller { name, workers, queue, freshness, context, metrics, reconcile }
     }

@@ -86,6 +86,7 @@ struct State {
     delayed: BTreeMap<ObjectKey, Instant>,
     due: BTreeSet<(Instant, ObjectKey)>,
     failures: BTreeMap<ObjectKey, u32>,
+    resting: BTreeMap<ObjectKey, Instant>,
     bucket: Bucket,
 }
 
@@ -101,6 +102,7 @@ impl Queue {
             delayed: BTreeMap::new(),
             due: BTreeSet::new(),
             failures: BTreeMap::new(),
+            resting: BTreeMap::new(),
             bucket: Bucket::new(options.qps, options.burst),
         };
         Self(Arc::new(Inner {
@@ -210,6 +212,17 @@ impl Queue {
         self.0.news.notify_one();
     }
 
+    /// The key does not come again before this time has passed, whatever happens meanwhile: one pass then answers to many
+    /// changes. For keys whose work grows with what they own.
+    pub fn rest(&self, key: &ObjectKey, time: Duration) {
+        let mut state = self.state();
+        if time.is_zero() {
+            state.resting.remove(key);
+        } else {
+            state.resting.insert(key.clone(), Instant::now() + time);
+        }
+    }
+
     /// Nothing more is handed out.
     pub fn close(&self) {
         self.0.closed.ask();
@@ -254,6 +267,11 @@ impl State {
             let known = self.again.entry(key).or_insert(priority);
             *known = (*known).max(priority);
             return;
+        }
+        match self.resting.get(&key).copied() {
+            Some(until) if until > Instant::now() => return self.add_at(key, until),
+            Some(_) => drop(self.resting.remove(&key)),
+            None => {}
         }
         match self.waiting.get_mut(&key) {
             Some((known, _)) if *known >= priority => {}

@@ -17,6 +17,12 @@ use crate::{
 /// A volume claim: its metadata says everything that is needed.
 pub type Claim = Metadata;
 
+/// Whether [`Observed::nodes`] is needed for this set.
+pub fn needs_nodes(set: &CloneSet) -> bool {
+    let constraints = set.spec.template.0.pointer("/spec/topologySpreadConstraints");
+    constraints.and_then(serde_json::Value::as_array).is_some_and(|constraints| !constraints.is_empty())
+}
+
 /// Everything a pass may know, gathered once from caches. The order of lists does not matter.
 #[derive(Clone, Debug)]
 pub struct Observed {

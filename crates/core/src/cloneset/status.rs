@@ -4,19 +4,31 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use kruise_api::{
-    cloneset::v1beta1::Status, condition::ProgressCondition, selector::LabelSelector, time::Time,
+    cloneset::v1beta1::{CloneSet, Status},
+    condition::ProgressCondition,
+    selector::LabelSelector,
+    time::Time,
 };
+use serde_json::json;
 
 use super::{
     Desired, Observed,
     plan::chain,
+    reference,
     view::{self, Revisions, View},
 };
-use crate::revision::Found;
+use crate::{
+    effect::{Effect, Patch, Target},
+    merge_patch,
+    object::ObjectRef,
+    revision::Found,
+};
 
 /// The condition that adding or removing pods failed.
 pub(super) const FAILED_SCALE: &str = "FailedScale";
 const FAILED_UPDATE: &str = "FailedUpdate";
+/// The condition that something waits, with the reasons.
+pub const WAITING: &str = "Waiting";
 const PROGRESSING: &str = "Progressing";
 
 const AVAILABLE: &str = "CloneSetAvailable";
@@ -42,8 +54,8 @@ impl Failures {
     }
 }
 
-/// The status after a pass that saw this and failed so. It is written only when it differs.
-pub fn status(seen: &Observed, failures: &Failures) -> Status {
+/// The status after a pass that saw this, failed so, and has these reasons to wait. It is written only when it differs.
+pub fn status(seen: &Observed, failures: &Failures, reasons: &[String]) -> Status {
     let previous = seen.set.status.clone().unwrap_or_default();
     let desired = match Desired::of(seen) {
         Ok(desired) => desired,
@@ -56,7 +68,18 @@ pub fn status(seen: &Observed, failures: &Failures) -> Status {
     set_failure(&mut status, FAILED_SCALE, failures.scale.as_deref(), seen);
     set_failure(&mut status, FAILED_UPDATE, failures.update.as_deref(), seen);
     set_progress(&mut status, &previous, &desired, seen);
+    set_waiting(&mut status, reasons, seen);
     status
+}
+
+/// The write that brings a status up to date, if one is needed. Nobody else writes it, so it needs no version.
+pub fn status_write(set: &CloneSet, status: &Status) -> Option<Effect> {
+    let value = |status: &Status| serde_json::to_value(status).unwrap_or_default();
+    let before = set.status.as_ref().map(value).unwrap_or_default();
+    let change = merge_patch::between(&before, &value(status))?;
+    let ObjectRef { resource, key, uid } = reference(set);
+    let patch = Patch::Merge(json!({"status": change}));
+    Some(Effect::Patch { target: Target::with_uid(resource, key, uid), subresource: Some("status"), patch })
 }
 
 /// A spec that cannot be carried out is told, and the rest stays as it was.
@@ -121,6 +144,12 @@ fn set_failure(status: &mut Status, kind: &str, message: Option<&str>, seen: &Ob
             ..ProgressCondition::default()
         }),
     }
+}
+
+/// Why something waits. One condition for all reasons: users look at one place.
+fn set_waiting(status: &mut Status, reasons: &[String], seen: &Observed) {
+    let message = (!reasons.is_empty()).then(|| reasons.join("; "));
+    set_failure(status, WAITING, message.as_deref(), seen);
 }
 
 fn set_progress(status: &mut Status, previous: &Status, desired: &Desired, seen: &Observed) {
@@ -195,7 +224,7 @@ fn progress(
 /// How long until the deadline of a running update.
 pub(super) fn deadline(seen: &Observed) -> Option<Duration> {
     let deadline = Desired::of(seen).ok()?.progress_deadline?;
-    let status = status(seen, &Failures::default());
+    let status = status(seen, &Failures::default(), &[]);
     let condition = status.conditions.iter().find(|condition| condition.kind == PROGRESSING)?;
     let start = condition.last_update_time.filter(|_| condition.reason.as_deref() == Some(UPDATED))?;
     let left = deadline.saturating_sub(seen.now.duration_since(start.0)).max(SignedDuration::ZERO);

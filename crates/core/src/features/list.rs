@@ -147,12 +147,22 @@ pub const ALL: &[Feature] = &[
                 .when(When::All(&[Gate::InPlaceWorkloadVerticalScaling])),
             may(Role::Manager, "apps", &["controllerrevisions"], READ),
             may(Role::Manager, "apps", &["controllerrevisions"], WRITE),
-            may(Role::Manager, APPS, &["imagepulljobs"], READ)
-                .when(When::All(&[Gate::PreDownloadImageForInPlaceUpdate])),
-            may(Role::Manager, APPS, &["imagepulljobs"], &["create", "delete"])
-                .when(When::All(&[Gate::PreDownloadImageForInPlaceUpdate])),
+            // Only read for templates that spread their pods over zones or nodes.
+            may(Role::Manager, "", &["nodes"], READ),
         ],
+        built: true,
         ..feature("CloneSet")
+    },
+    Feature {
+        name: "Pulling images before an update in place",
+        when: When::All(&[Gate::PreDownloadImageForInPlaceUpdate]),
+        watches: &[own(&kruise_api::imagepulljob::CRD)],
+        permissions: &[
+            may(Role::Manager, APPS, &["imagepulljobs"], READ),
+            may(Role::Manager, APPS, &["imagepulljobs"], &["create", "delete"]),
+        ],
+        built: true,
+        ..feature("")
     },
     Feature {
         controllers: &[controller("statefulset-controller", "statefulset-workers", 3, true).of("StatefulSet")],

@@ -12,11 +12,11 @@ pub const NAME: &str = "pod-readiness-controller";
 
 /// The controller.
 pub fn controller(shared: &Shared) -> Controller {
-    let pods = shared.pods.clone();
+    let pods = shared.caches.pods.clone();
     Controller::new(NAME, &environment(shared, NAME))
         .workers(workers(shared, NAME))
-        .follow(&shared.pods)
-        .wake(&shared.pods, |change, wake| {
+        .follow(&shared.caches.pods)
+        .wake(&shared.caches.pods, |change, wake| {
             // All other pods of the cluster are none of its business, and must cost nothing.
             if change.new.as_deref().is_some_and(pod_readiness::is_waiting) {
                 wake(change.key.clone());

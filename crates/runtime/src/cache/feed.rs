@@ -19,6 +19,12 @@ use super::{Cache, Change, News, Options, View, wire::Wire};
 const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 impl<V: View> Cache<V> {
+    /// The same as [`Self::run`], from the first [`Self::want`] on: for kinds that few clusters need.
+    pub async fn run_when_wanted(&self, client: kube::Client, options: Options) {
+        self.inner.wanted.asked().await;
+        self.run(client, options).await;
+    }
+
     /// Lists and watches until it is dropped. Failures are retried for ever, with growing pauses.
     pub async fn run(&self, client: kube::Client, options: Options) {
         let Options { namespace, labels, fields, page_size, resync, backoff, max_backoff } = options;

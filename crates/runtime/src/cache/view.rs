@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc};
 
 use kruise_core::{
     pod::{Metadata, Pod},
+    revision::Revision,
     text::{Pool, Text},
 };
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
@@ -25,6 +26,16 @@ impl View for Pod {
 
     fn share(&mut self, pool: &mut Pool) {
         Pod::share(self, pool);
+    }
+}
+
+impl View for Revision {
+    fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    fn share(&mut self, pool: &mut Pool) {
+        self.metadata.share(pool);
     }
 }
 

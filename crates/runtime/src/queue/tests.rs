@@ -101,3 +101,27 @@ async fn a_closed_queue_hands_out_nothing() {
     queue.close();
     assert_eq!(queue.next().await, None);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_rests_comes_once_for_all_that_happened_meanwhile() {
+    let queue = Queue::new("test", Options::default(), None);
+    let (web, other) = (ObjectKey::new("a", "web"), ObjectKey::new("a", "other"));
+    queue.add(web.clone());
+    assert_eq!(queue.next().await, Some(web.clone()));
+    queue.rest(&web, Duration::from_millis(100));
+    queue.add(web.clone());
+    queue.succeeded(&web);
+    queue.add(web.clone());
+    queue.add_after(web.clone(), Duration::from_millis(30));
+    queue.add(other.clone());
+    let began = Instant::now();
+    assert_eq!(queue.next().await, Some(other.clone()), "others do not wait for it");
+    queue.succeeded(&other);
+    assert_eq!(queue.next().await, Some(web.clone()));
+    assert_eq!(began.elapsed(), Duration::from_millis(100));
+    queue.succeeded(&web);
+    assert!(queue.is_empty());
+    queue.add(web.clone());
+    assert_eq!(queue.next().await, Some(web), "and is rested then");
+    assert_eq!(began.elapsed(), Duration::from_millis(100));
+}

@@ -167,14 +167,14 @@ impl World {
             self.seed += 1;
             return plan;
         }
-        let status = status(&seen, &failures);
+        let status = status(&seen, &failures, &[]);
         self.set["status"] = serde_json::to_value(status).unwrap();
         plan
     }
 
     /// The status as it would be written now.
     pub(super) fn standing(&self) -> Value {
-        serde_json::to_value(status(&self.seen(), &Failures::default())).unwrap()
+        serde_json::to_value(status(&self.seen(), &Failures::default(), &[])).unwrap()
     }
 
     fn act(&mut self, effect: &Effect) -> Result<(), String> {

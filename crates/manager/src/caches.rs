@@ -1,0 +1,134 @@
+//! What the manager knows of the cluster: one cache for each kind that somebody needs, shared by all.
+
+use std::time::Duration;
+
+use futures::{FutureExt as _, future::BoxFuture};
+use kruise_api::cloneset::v1beta1::CloneSet;
+use kruise_core::{
+    cloneset::CLONE_SET,
+    object::{CONTROLLER_REVISION, NODE, PERSISTENT_VOLUME_CLAIM, POD, Resource},
+    pod::{Metadata, Pod},
+    pre_download::IMAGE_PULL_JOB,
+    revision::Revision,
+    text::Text,
+};
+use kruise_runtime::{
+    cache::{Cache, Guarded, Options, Plain, View},
+    metrics::Framework,
+};
+use kube::Client;
+
+/// The index of objects by the uids of their owners.
+pub const BY_OWNER: &str = "owner";
+/// The index of pods by their node.
+pub const BY_NODE: &str = "node";
+/// The index of revisions by the workload that they may belong to: the uid of their controller, or the namespace of one
+/// without, and always the name without its hash.
+pub const BY_KIN: &str = "kin";
+
+/// All caches. Those of kinds that no feature needs stay empty and cost nothing.
+#[derive(Clone, Debug)]
+pub struct Caches {
+    /// All pods.
+    pub pods: Cache<Pod>,
+    /// Labels of nodes; filled from the first time somebody [wants](Cache::want) them.
+    pub nodes: Cache<Plain>,
+    /// Volume claims.
+    pub claims: Cache<Plain>,
+    /// Revisions of workloads.
+    pub revisions: Cache<Revision>,
+    /// CloneSets.
+    pub clonesets: Cache<Guarded<CloneSet>>,
+    /// ImagePullJobs.
+    pub pull_jobs: Cache<Plain>,
+}
+
+/// The text under which revisions without a controller are found.
+pub fn orphans_of(namespace: &str) -> String {
+    format!("{namespace}/")
+}
+
+/// The text under which revisions are found that are named after a workload.
+pub fn named_after(namespace: &str, workload: &str) -> String {
+    format!("{namespace}/{workload}")
+}
+
+fn owners(metadata: &Metadata, texts: &mut Vec<Text>) {
+    texts.extend(metadata.owner_references.iter().map(|owner| owner.uid.clone()));
+}
+
+fn kin(metadata: &Metadata, texts: &mut Vec<Text>) {
+    texts.push(match metadata.controller() {
+        Some(owner) => owner.uid.clone(),
+        None => orphans_of(&metadata.namespace).into(),
+    });
+    if let Some((workload, _)) = metadata.name.rsplit_once('-') {
+        texts.push(named_after(&metadata.namespace, workload).into());
+    }
+}
+
+impl Caches {
+    /// Empty ones.
+    pub fn new(metrics: &Framework) -> Self {
+        let pods = Cache::new(POD)
+            .with_index(BY_OWNER, |pod: &Pod, texts| owners(&pod.metadata, texts))
+            .with_index(BY_NODE, |pod: &Pod, texts| {
+                if !pod.spec.node_name.is_empty() {
+                    texts.push(pod.spec.node_name.clone());
+                }
+            });
+        let owned = |resource: Resource| {
+            Cache::new(resource)
+                .with_index(BY_OWNER, |object: &Plain, texts| owners(&object.metadata, texts))
+                .with_metrics(metrics)
+        };
+        Self {
+            pods: pods.with_metrics(metrics),
+            nodes: Cache::new(NODE).with_metrics(metrics),
+            claims: owned(PERSISTENT_VOLUME_CLAIM),
+            revisions: Cache::new(CONTROLLER_REVISION)
+                .with_index(BY_KIN, |revision: &Revision, texts| kin(&revision.metadata, texts))
+                .with_metrics(metrics),
+            clonesets: Cache::new(CLONE_SET).with_metrics(metrics),
+            pull_jobs: owned(IMAGE_PULL_JOB),
+        }
+    }
+
+    /// Follows a kind for as long as it is polled. Nothing for a kind that has no cache.
+    pub fn follow(
+        &self,
+        resource: Resource,
+        client: Client,
+        options: Options,
+    ) -> Option<BoxFuture<'static, ()>> {
+        fn run<V: View>(
+            cache: &Cache<V>,
+            client: Client,
+            options: Options,
+        ) -> Option<BoxFuture<'static, ()>> {
+            let cache = cache.clone();
+            Some(async move { cache.run(client, options).await }.boxed())
+        }
+        match resource {
+            POD => run(&self.pods, client, options),
+            PERSISTENT_VOLUME_CLAIM => run(&self.claims, client, options),
+            CONTROLLER_REVISION => run(&self.revisions, client, options),
+            CLONE_SET => run(&self.clonesets, client, options),
+            IMAGE_PULL_JOB => run(&self.pull_jobs, client, options),
+            _ => None,
+        }
+    }
+
+    /// Waits until the first list of a kind is complete, but not longer than this. Tells whether it is; a kind without a
+    /// cache always is.
+    pub async fn synced(&self, resource: Resource, patience: Duration) -> bool {
+        match resource {
+            POD => self.pods.synced(patience).await,
+            PERSISTENT_VOLUME_CLAIM => self.claims.synced(patience).await,
+            CONTROLLER_REVISION => self.revisions.synced(patience).await,
+            CLONE_SET => self.clonesets.synced(patience).await,
+            IMAGE_PULL_JOB => self.pull_jobs.synced(patience).await,
+            _ => true,
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! CloneSets: gathers what a pass may know, lets the planner decide, carries it out, tells people and writes the status.
+
+mod observe;
+mod report;
+
+use std::time::Duration;
+
+use kruise_core::{
+    cloneset::{self, CLONE_SET},
+    effect::{Effect, Event, Level},
+    object::{ObjectKey, ObjectRef},
+};
+use kruise_runtime::controller::{Context, Controller, Error, Next};
+
+use super::{environment, owners, tunable_queue, workers};
+use crate::shared::Shared;
+use observe::Observer;
+
+/// The name.
+pub const NAME: &str = "cloneset-controller";
+
+/// A pass does at most so much before it looks again: a set that is scaled by thousands must hear within seconds that
+/// someone has changed their mind.
+const STRIDE: usize = 64;
+/// How long a set rests after a pass, for each of its pods: changes of many pods are then answered by one pass.
+const REST_PER_POD: Duration = Duration::from_micros(100);
+/// The longest rest.
+const LONGEST_REST: Duration = Duration::from_secs(1);
+/// When to look again after a pass that changed something, if its changes are not heard of before.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// The controller.
+pub fn controller(shared: &Shared) -> Controller {
+    let caches = &shared.caches;
+    let leaks = shared.registry.counter(
+        "cloneset_scale_expectation_leakage",
+        "CloneSet Scale Expectation Leakage",
+        &["namespace", "name"],
+    );
+    let observer = Observer::new(shared);
+    let mut builder = Controller::new(NAME, &environment(shared, NAME))
+        .queue(tunable_queue(shared))
+        .workers(workers(shared, NAME))
+        .follow(&caches.clonesets)
+        .follow(&caches.pods)
+        .follow(&caches.claims)
+        .follow(&caches.revisions)
+        .on_overdue(move |key| leaks.inc(&[&key.namespace, &key.name]))
+        .wake(&caches.clonesets, |change, wake| wake(change.key.clone()))
+        .wake(&caches.pods, |change, wake| owners(CLONE_SET, change, wake))
+        .wake(&caches.claims, |change, wake| owners(CLONE_SET, change, wake))
+        .wake(&caches.revisions, |change, wake| owners(CLONE_SET, change, wake));
+    if observer.pulls_ahead() {
+        builder = builder
+            .follow(&caches.pull_jobs)
+            .wake(&caches.pull_jobs, |change, wake| owners(CLONE_SET, change, wake));
+    }
+    builder.reconcile(move |context, key| {
+        let observer = observer.clone();
+        async move { pass(&observer, &context, &key).await }
+    })
+}
+
+async fn pass(observer: &Observer, context: &Context, key: &ObjectKey) -> Result<Next, Error> {
+    let Some(stored) = observer.find(key) else {
+        observer.forget(key);
+        return Ok(Next::Forget);
+    };
+    let set = match &stored.object {
+        Ok(set) => set.clone(),
+        Err(problem) => {
+            let uid = stored.metadata.uid.clone();
+            let regarding = ObjectRef { resource: CLONE_SET, key: key.clone(), uid };
+            let message = format!("this CloneSet cannot be read: {problem}");
+            let event = Event { regarding, level: Level::Warning, reason: "Unreadable".into(), message };
+            context.act(key, &[Effect::Event(event)]).await?;
+            return Err(Error::terminal(problem.to_string()));
+        }
+    };
+    if set.metadata.deletion_timestamp.is_some() {
+        return Ok(Next::Done);
+    }
+    let Some(seen) = observer.observe(context, key, set) else {
+        return Ok(Next::After(LOOK_AGAIN));
+    };
+    let mut plan = cloneset::plan(&seen);
+    for reason in &plan.reasons {
+        tracing::debug!(reason, "waits");
+    }
+    // Claims come a pass before their pods and belong to ids of this very plan.
+    if seen.set.spec.volume_claim_templates.is_none() {
+        plan.effects.truncate(STRIDE);
+    }
+    let told = report::told(&plan, &cloneset::reference(&seen.set));
+    let outcome = context.try_act(key, &told.effects).await;
+    observer.remember(context, key, &told, &outcome);
+    let failures = report::failures(&told, &outcome, context, key).await.or(plan.failures.clone());
+
+    let status = cloneset::status(&seen, &failures, &plan.reasons);
+    let write = cloneset::status_write(&seen.set, &status);
+    let is_told = seen.set.status.as_ref().is_some_and(|before| {
+        before.observed_generation == status.observed_generation && before.conditions == status.conditions
+    });
+    // What was changed is counted when it is seen, a moment later.
+    let counts_later = outcome.done > 0 && is_told;
+    let mut written = Ok(());
+    if let Some(write) = write.filter(|_| !counts_later) {
+        written = context.act(key, &[write]).await;
+    }
+    let pods = u32::try_from(seen.pods.len()).unwrap_or(u32::MAX);
+    context.rest(key, (REST_PER_POD * pods).min(LONGEST_REST));
+    outcome.ok()?;
+    written?;
+    let again = counts_later.then_some(LOOK_AGAIN);
+    Ok([plan.wake_after, again].into_iter().flatten().min().into())
+}

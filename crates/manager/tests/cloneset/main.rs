@@ -1,0 +1,14 @@
+//! The acceptance scenarios of CloneSets and of updates in place, on the embedded cluster in virtual time and on a real
+//! one. Each says its number in the specification.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+#[path = "../platform/stage.rs"]
+#[allow(dead_code, reason = "shared with the scenarios of the platform")]
+mod stage;
+
+mod basics;
+#[allow(dead_code, reason = "shared with the scenarios of updates in place")]
+mod film;
+#[allow(dead_code, reason = "shared with the scenarios of updates in place")]
+mod kit;

@@ -1,0 +1,14 @@
+//! The acceptance scenarios of updates in place, life-cycle hooks, revisions and orders, with a CloneSet as the workload.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+#[path = "../platform/stage.rs"]
+#[allow(dead_code, reason = "shared with the scenarios of the platform")]
+mod stage;
+
+#[path = "../cloneset/film.rs"]
+#[allow(dead_code, reason = "shared with the scenarios of CloneSets")]
+mod film;
+#[path = "../cloneset/kit.rs"]
+#[allow(dead_code, reason = "shared with the scenarios of CloneSets")]
+mod kit;
