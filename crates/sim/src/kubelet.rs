@@ -56,6 +56,8 @@ pub(crate) enum Command {
     Skew { node: String, by: SignedDuration },
     /// A container's readiness probe changes its mind.
     Readiness { namespace: String, pod: String, container: String, ready: bool },
+    /// Someone on the node stops a container; it is started again as its restart policy says.
+    Kill { namespace: String, pod: String, container: String },
     /// The node evicts a pod for lack of resources.
     Evict { namespace: String, pod: String, message: String },
 }
@@ -449,6 +451,14 @@ impl Kubelets {
                 let now = self.clock.now();
                 if let Some(pod) = self.pods.get_mut(&key) {
                     pod.change_readiness(&container, ready, now);
+                    dirty.insert(key);
+                }
+            }
+            Command::Kill { namespace, pod, container } => {
+                let key = (namespace, pod);
+                let now = self.clock.now();
+                if let Some(pod) = self.pods.get_mut(&key) {
+                    pod.kill(&container, now);
                     dirty.insert(key);
                 }
             }

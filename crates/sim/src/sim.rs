@@ -335,6 +335,12 @@ impl Sim {
         self.control.send(Command::Readiness { namespace, pod, container, ready });
     }
 
+    /// Someone on the node stops a container that runs; it is started again as its restart policy says.
+    pub fn kill_container(&self, namespace: &str, pod: &str, container: &str) {
+        let [namespace, pod, container] = [namespace, pod, container].map(str::to_owned);
+        self.control.send(Command::Kill { namespace, pod, container });
+    }
+
     /// The node evicts a pod, as under memory pressure: it fails with reason `Evicted`.
     pub fn evict_by_node(&self, namespace: &str, pod: &str, message: &str) {
         let [namespace, pod, message] = [namespace, pod, message].map(str::to_owned);

@@ -626,6 +626,18 @@ impl Pod {
         }
     }
 
+    /// Someone on the node stops a container that runs.
+    pub(super) fn kill(&mut self, container: &str, now: Timestamp) {
+        for (_, container) in
+            self.spec.containers.iter().zip(&mut self.containers).filter(|(spec, _)| spec.name == container)
+        {
+            if matches!(container.state, State::Running(_)) {
+                container.kill_at = Some(now);
+                container.asked = true;
+            }
+        }
+    }
+
     fn next_look(&self, now: Timestamp) -> Option<Timestamp> {
         if let Stage::Leaving { due } = self.stage {
             return Some(due);

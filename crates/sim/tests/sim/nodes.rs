@@ -405,3 +405,18 @@ async fn an_ephemeral_container_joins_a_running_pod() {
     assert_eq!(pod["status"]["ephemeralContainerStatuses"][0]["state"]["terminated"]["exitCode"], 0);
     assert_eq!(condition(&pod, "Ready"), "True");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_container_that_is_stopped_on_its_node_is_started_again_at_once() {
+    let sim = Sim::builder().start();
+    create_pod(&sim, "web", "app:1", |_| {}).await;
+    seconds(&sim, 10).await;
+    let before = get(&sim, "pods", "web");
+    sim.kill_container("default", "web", "app");
+    seconds(&sim, 5).await;
+    let after = get(&sim, "pods", "web");
+    assert_eq!(container(&after)["restartCount"], 1, "{after:#}");
+    assert_ne!(container(&after)["containerID"], container(&before)["containerID"]);
+    assert_eq!(after["status"]["podIP"], before["status"]["podIP"]);
+    assert_eq!(condition(&after, "Ready"), "True");
+}
