@@ -102,6 +102,11 @@ impl Stage {
         self.manager = None;
     }
 
+    /// The embedded cluster.
+    pub(crate) fn sim(&self) -> &Sim {
+        self.sim.as_ref().expect("only scenarios of the embedded cluster ask for it")
+    }
+
     /// The manager, where it is a process.
     pub(crate) fn process(&self) -> &Process {
         match &self.manager {
@@ -182,7 +187,7 @@ fn inside(sim: &Sim, flags: &[&str]) -> Running {
         clock: Clock::from_fn(move || clock.now()),
         random: Random::seeded(1),
     };
-    let shared = Shared::new(sim.client(), settings, "v1.33.0", Fence::default(), Registry::default());
+    let shared = Shared::new(sim.faulty_client(), settings, "v1.33.0", Fence::default(), Registry::default());
     let manager = Manager::new(shared);
     sim.server().register_webhook_service(names::NAMESPACE, names::WEBHOOK_SERVICE, manager.webhooks());
     let mut scope = Scope::default();
@@ -349,3 +354,18 @@ macro_rules! managed {
     };
 }
 pub(crate) use managed;
+
+/// The same for a scenario that only the embedded cluster can play: say in a comment why.
+#[allow(unused_macros, reason = "not all scenarios have such")]
+macro_rules! embedded_only {
+    ($name:ident, $flags:expr) => {
+        mod $name {
+            #[test]
+            fn embedded() {
+                crate::stage::embedded(&$flags, super::$name);
+            }
+        }
+    };
+}
+#[allow(unused_imports, reason = "not all scenarios have such")]
+pub(crate) use embedded_only;
