@@ -12,3 +12,6 @@ mod film;
 #[path = "../cloneset/kit.rs"]
 #[allow(dead_code, reason = "shared with the scenarios of CloneSets")]
 mod kit;
+
+mod images;
+mod words;
