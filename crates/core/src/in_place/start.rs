@@ -1,6 +1,6 @@
 //! How an update in place begins.
 
-use jiff::Timestamp;
+use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 use kruise_api::{annotations, conditions::IN_PLACE_UPDATE_READY, time::Time};
 use serde_json::{Value, json};
 
@@ -37,7 +37,8 @@ pub fn start(pod: &Pod, change: &Change, marks: &Labels, options: &Options, now:
     {
         return Progress::write(unready(pod, now));
     }
-    let state = State::new(&change, Time(now));
+    let since = if change.grace_seconds == 0 { now } else { whole_second_after(now) };
+    let state = State::new(&change, Time(since));
     let mut patch = json!({"metadata": {"labels": marks.labels, "annotations": marks.annotations}});
     if change.grace_seconds == 0 {
         let applied = batch::apply(pod, &change, state, patch, options, Time(now));
@@ -46,6 +47,12 @@ pub fn start(pod: &Pod, change: &Change, marks: &Labels, options: &Options, now:
     batch::write_state(pod, &state, &mut patch);
     batch::annotate(&mut patch, annotations::IN_PLACE_UPDATE_GRACE, change.text().into());
     Progress { effect: Some(lifecycle::patch(pod, patch)), starts: true, wake_after: Some(options.grace) }
+}
+
+/// The annotation knows whole seconds only. A time cut short would cut the grace period short, by up to a second.
+fn whole_second_after(now: Timestamp) -> Timestamp {
+    let up = TimestampRound::new().smallest(Unit::Second).mode(RoundMode::Ceil);
+    now.round(up).unwrap_or(now)
 }
 
 /// What an earlier update still has to do, and this one does not change again, is done by this one.

@@ -400,6 +400,25 @@ fn a_grace_period_holds_the_change_back() {
     );
 }
 
+/// INPLACE-15: the annotation knows whole seconds only, and a pause is never shorter than it was promised.
+#[test]
+fn a_grace_period_that_begins_within_a_second_is_no_shorter() {
+    let mut pod = pod([None, None], json!({}));
+    let update = Update { grace_seconds: 20, ..image_update(&[("main", "app:v2")]) };
+    let at =
+        |seconds: f64| now().checked_add(jiff::SignedDuration::try_from_secs_f64(seconds).unwrap()).unwrap();
+    let marks = Labels { labels: json!({"controller-revision-hash": "web-2"}), annotations: json!({}) };
+    let begin = |pod: &Value| start(&read(pod), &update, &marks, &options(), at(0.7));
+    let unready = begin(&pod);
+    apply(&mut pod, &unready);
+    let begun = begin(&pod);
+    apply(&mut pod, &begun);
+    let look = |when: f64| refresh(&read(&pod), &options(), &OtherImages::default(), at(when)).unwrap();
+    assert_eq!(look(20.6).effect, None);
+    assert_eq!(look(20.6).wake_after, Some(Duration::from_secs(1)));
+    assert!(look(21.0).effect.is_some());
+}
+
 #[test]
 fn a_grace_period_of_the_original_is_understood() {
     let pod = pod(
