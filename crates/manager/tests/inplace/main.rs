@@ -13,5 +13,9 @@ mod film;
 #[allow(dead_code, reason = "shared with the scenarios of CloneSets")]
 mod kit;
 
+mod batches;
+mod grace;
 mod images;
+mod metadata;
+mod node_daemon;
 mod words;
