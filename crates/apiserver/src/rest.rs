@@ -12,6 +12,7 @@ mod meta;
 mod options;
 mod output;
 mod plugins;
+mod quota;
 mod strategy;
 mod sub;
 mod update;

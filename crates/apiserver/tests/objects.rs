@@ -205,3 +205,31 @@ async fn a_node_keeps_its_status_at_birth_and_changes_it_only_by_the_subresource
     assert_eq!(status.spec.unwrap().unschedulable, Some(true));
     assert_eq!(status.status.unwrap().phase.as_deref(), Some("Running"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_quota_limits_how_many_objects_there_are() {
+    let (_, client) = client();
+    let quotas: Api<k8s_openapi::api::core::v1::ResourceQuota> = Api::default_namespaced(client.clone());
+    let quota =
+        json!({"metadata": {"name": "few"}, "spec": {"hard": {"pods": "1", "count/configmaps": "1"}}});
+    quotas.create(&PostParams::default(), &serde_json::from_value(quota).unwrap()).await.unwrap();
+    let pods: Api<Pod> = Api::default_namespaced(client.clone());
+    let maps: Api<ConfigMap> = Api::default_namespaced(client);
+    let options = PostParams::default();
+    pods.create(&options, &pod("a")).await.unwrap();
+    maps.create(&options, &config_map("a")).await.unwrap();
+    let many = refused(pods.create(&options, &pod("b")).await);
+    let words =
+        "pods \"b\" is forbidden: exceeded quota: few, requested: pods=1, used: pods=1, limited: pods=1";
+    assert_eq!((many.code, many.message.as_str()), (403, words));
+    let many = refused(maps.create(&options, &config_map("b")).await);
+    assert!(many.message.contains("exceeded quota: few, requested: count/configmaps=1"), "{}", many.message);
+    pods.delete("a", &DeleteParams::default().grace_period(0)).await.unwrap();
+    pods.create(&options, &pod("b")).await.unwrap();
+    let ended = Patch::Merge(json!({"status": {"phase": "Failed"}}));
+    pods.patch_status("b", &PatchParams::default(), &ended).await.unwrap();
+    pods.create(&options, &pod("c")).await.unwrap();
+    let more = Patch::Merge(json!({"spec": {"hard": {"pods": "2"}}}));
+    quotas.patch("few", &PatchParams::default(), &more).await.unwrap();
+    pods.create(&options, &pod("d")).await.unwrap();
+}

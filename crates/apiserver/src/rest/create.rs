@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::decode::{metadata, settle_namespace, settle_shape};
 use super::update::report_unknown;
-use super::{Target, WriteOptions, meta, plugins, strategy};
+use super::{Target, WriteOptions, meta, plugins, quota, strategy};
 use crate::admission::{Attributes, Operation};
 use crate::server::ApiServer;
 use crate::status::Status;
@@ -78,6 +78,8 @@ impl ApiServer {
                 hook.validate(&named, Some(&object)).await?;
             }
             let draft = self.draft(resource, object).await?;
+            // Between counting and storing nobody else stores.
+            quota::admit(self, resource, &target.namespace, &name)?;
             let stored = if options.dry_run {
                 match self.store().get(&resource.table, &target.namespace, &name) {
                     Some(_) => Err(Refused::Exists),
