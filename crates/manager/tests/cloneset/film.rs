@@ -89,6 +89,12 @@ impl Film {
         self.frames().iter().map(Frame::ready).min().unwrap_or(0)
     }
 
+    /// The fewest available pods of any moment.
+    pub(crate) fn fewest_available(&self) -> usize {
+        let available = |frame: &Frame| frame.pods.values().filter(|pod| kit::is_available(pod)).count();
+        self.frames().iter().map(available).min().unwrap_or(0)
+    }
+
     /// The most pods of any moment that were not ending.
     pub(crate) fn most_active(&self) -> usize {
         self.frames().iter().map(|frame| frame.active().count()).max().unwrap_or(0)

@@ -52,6 +52,31 @@ pub(crate) fn is_ready(pod: &Pod) -> bool {
     has_condition(pod, "Ready")
 }
 
+/// Available as far as a pod itself tells: not ending, ready, in its normal state and not in the middle of an update.
+pub(crate) fn is_available(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let in_update = conditions.iter().any(|one| one.type_ == "InPlaceUpdateReady" && one.status != "True");
+    let state = label(pod, labels::LIFECYCLE_STATE);
+    is_active(pod) && is_ready(pod) && !in_update && matches!(state, "" | "Normal")
+}
+
+/// A patch of the update strategy of a set.
+pub(crate) fn rolling(members: Value) -> Value {
+    json!({"spec": {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": members}}})
+}
+
+/// The revision that a pod is on, as its label says.
+pub(crate) fn revision(pod: &Pod) -> String {
+    label(pod, labels::CONTROLLER_REVISION_HASH).to_owned()
+}
+
+/// A condition of a set: status, reason and message.
+pub(crate) fn condition(set: &CloneSet, kind: &str) -> Option<[String; 3]> {
+    let status = serde_json::to_value(&set.status).unwrap_or_default();
+    let found = status["conditions"].as_array()?.iter().find(|one| one["type"] == kind)?.clone();
+    Some(["status", "reason", "message"].map(|key| found[key].as_str().unwrap_or_default().to_owned()))
+}
+
 /// A label of a pod, or nothing.
 pub(crate) fn label<'a>(pod: &'a Pod, key: &str) -> &'a str {
     pod.metadata.labels.as_ref().and_then(|labels| labels.get(key)).map_or("", String::as_str)
@@ -239,6 +264,22 @@ impl Demo {
                 && status.current_revision == status.update_revision
                 && pods.len() == usize::try_from(wanted).unwrap()
                 && pods.iter().all(is_ready)
+        })
+        .await;
+    }
+
+    /// Waits until so many pods are on the newest revision, all are available, and the status agrees.
+    pub(crate) async fn at_rest(&self, wanted_updated: usize) {
+        self.until(&format!("{wanted_updated} pods are updated and all are available"), |set, pods| {
+            let wanted = usize::try_from(set.spec.replicas.unwrap_or(1)).unwrap();
+            let status = set.status.clone().unwrap_or_default();
+            let is = |number: i32| usize::try_from(number).unwrap();
+            status.observed_generation == set.metadata.generation
+                && is(status.updated_replicas) == wanted_updated
+                && is(status.available_replicas) == wanted
+                && pods.len() == wanted
+                && pods.iter().all(is_available)
+                && updated(pods, set) == wanted_updated
         })
         .await;
     }

@@ -8,7 +8,10 @@
 mod stage;
 
 mod basics;
+mod chosen;
+mod claims;
 #[allow(dead_code, reason = "shared with the scenarios of updates in place")]
 mod film;
 #[allow(dead_code, reason = "shared with the scenarios of updates in place")]
 mod kit;
+mod scaling;

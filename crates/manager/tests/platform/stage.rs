@@ -160,6 +160,17 @@ impl Stage {
         }
     }
 
+    /// Changes an object by a merge patch, in the version that it is written in; the answer or the words of the refusal.
+    pub(crate) async fn patch(&self, object: &Value, change: &Value) -> Result<Value, String> {
+        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        let patch = kube::api::Patch::Merge(change);
+        match self.api(object).patch(name, &kube::api::PatchParams::default(), &patch).await {
+            Ok(made) => Ok(serde_json::to_value(made).unwrap()),
+            Err(kube::Error::Api(status)) => Err(format!("{} {}", status.code, status.message)),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
     /// Leaves the cluster as it was: nobody must be refused because our manager is gone.
     async fn leave(mut self) {
         for configuration in webhooks::configurations(&Gates::default(), &webhooks::Options::default()) {
