@@ -8,10 +8,13 @@
 mod stage;
 
 mod basics;
+mod broken;
 mod chosen;
 mod claims;
 #[allow(dead_code, reason = "shared with the scenarios of updates in place")]
 mod film;
+mod kinds_of_update;
 #[allow(dead_code, reason = "shared with the scenarios of updates in place")]
 mod kit;
+mod rollout;
 mod scaling;

@@ -102,6 +102,12 @@ impl Stage {
         self.manager = None;
     }
 
+    /// What the next manager is started with.
+    #[allow(dead_code, reason = "not all scenarios change flags")]
+    pub(crate) fn set_flags(&mut self, flags: &[&str]) {
+        self.flags = flags.iter().map(|&flag| flag.into()).collect();
+    }
+
     /// The embedded cluster.
     pub(crate) fn sim(&self) -> &Sim {
         self.sim.as_ref().expect("only scenarios of the embedded cluster ask for it")
@@ -161,6 +167,7 @@ impl Stage {
     }
 
     /// Changes an object by a merge patch, in the version that it is written in; the answer or the words of the refusal.
+    #[allow(dead_code, reason = "not all scenarios change objects of any version")]
     pub(crate) async fn patch(&self, object: &Value, change: &Value) -> Result<Value, String> {
         let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
         let patch = kube::api::Patch::Merge(change);
