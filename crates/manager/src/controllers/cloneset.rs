@@ -87,6 +87,9 @@ async fn pass(observer: &Observer, context: &Context, key: &ObjectKey) -> Result
     for reason in &plan.reasons {
         tracing::debug!(reason, "waits");
     }
+    for problem in [&plan.failures.scale, &plan.failures.update].into_iter().flatten() {
+        tracing::warn!(problem, "cannot go on with all pods");
+    }
     // Claims come a pass before their pods and belong to ids of this very plan.
     if seen.set.spec.volume_claim_templates.is_none() {
         plan.effects.truncate(STRIDE);
