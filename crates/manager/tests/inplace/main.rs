@@ -14,8 +14,17 @@ mod film;
 mod kit;
 
 mod batches;
+mod faults;
 mod grace;
+mod hooks;
 mod images;
+mod input;
 mod metadata;
 mod node_daemon;
+mod orders;
+mod pre_delete;
+mod pre_download;
+mod resources;
+mod revisions;
+mod takeover;
 mod words;
