@@ -14,6 +14,7 @@ mod film;
 mod kit;
 
 mod batches;
+mod completion;
 mod faults;
 mod grace;
 mod hooks;
