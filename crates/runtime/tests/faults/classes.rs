@@ -120,13 +120,15 @@ pub(crate) fn each_seed<F: Future<Output = Result<(), String>>>(
     story: impl Fn(u64) -> F,
 ) {
     let wanted: Option<u64> = std::env::var("KRUISE_SEED").ok().and_then(|seed| seed.parse().ok());
+    let mut failed = Vec::new();
     for seed in seeds.filter(|seed| wanted.is_none_or(|wanted| wanted == *seed)) {
         if let Err(problem) = one_seed(seed, &story) {
-            panic!(
+            failed.push(format!(
                 "seed {seed} failed: {problem}\nreplay it with KRUISE_SEED={seed} and the name of this test"
-            );
+            ));
         }
     }
+    assert!(failed.is_empty(), "{}", failed.join("\n\n"));
 }
 
 /// Runs a story for one seed. A panic in it is a problem like any other.

@@ -1,0 +1,51 @@
+//! The controller as a process that can die.
+
+use std::time::Duration;
+
+use kruise_api::gates::Gates;
+use kruise_core::{
+    cloneset::CLONE_SET,
+    object::{CONTROLLER_REVISION, PERSISTENT_VOLUME_CLAIM, POD},
+};
+use kruise_manager::{
+    controllers::cloneset,
+    options::{Environment, Options},
+    shared::{Settings, Shared},
+};
+use kruise_runtime::{cache, clock::Clock, lease::Fence, metrics::Registry, random::Random, scope::Stop};
+use kruise_sim::Sim;
+use tokio::task::JoinSet;
+
+pub(crate) struct Process {
+    _tasks: JoinSet<()>,
+}
+
+impl Process {
+    pub(crate) fn start(sim: &Sim, random: &Random, resync: Option<Duration>) -> Self {
+        let now = *sim.clock();
+        let settings = Settings {
+            options: Options::read(["kruise-manager", "--expectation-timeout=60s"]).unwrap(),
+            environment: Environment::read(|_| None).unwrap(),
+            gates: Gates::default(),
+            clock: Clock::from_fn(move || now.now()),
+            random: random.clone(),
+        };
+        let client = sim.faulty_client();
+        let shared = Shared::new(client.clone(), settings, "v1.35.0", Fence::default(), Registry::default());
+        let controller = cloneset::controller(&shared);
+        let options = cache::Options { resync, ..cache::Options::default() };
+        let mut tasks = JoinSet::new();
+        let kinds = [POD, CLONE_SET, CONTROLLER_REVISION, PERSISTENT_VOLUME_CLAIM];
+        for kind in kinds {
+            tasks.spawn(shared.caches.follow(kind, client.clone(), options.clone()).unwrap());
+        }
+        let caches = shared.caches.clone();
+        tasks.spawn(async move {
+            for kind in kinds {
+                caches.synced(kind, Duration::from_secs(36_000)).await;
+            }
+            controller.run(Stop::default(), Duration::from_secs(5)).await;
+        });
+        Self { _tasks: tasks }
+    }
+}
