@@ -145,7 +145,7 @@ fn create(view: &View<'_>, revision: &Revision, id: &str, plan: &mut Plan) {
 /// Deletes pods whose hook lets them go. Those that still wait are held not ready, if that is wanted.
 fn delete_released(view: &View<'_>, plan: &mut Plan) {
     for pod in view.pods.iter().filter(|pod| is_preparing_delete(pod)) {
-        delete(view, pod, plan);
+        delete(view, pod, false, plan);
     }
 }
 
@@ -153,14 +153,15 @@ fn delete_released(view: &View<'_>, plan: &mut Plan) {
 fn remove(view: &View<'_>, pods: &[&Pod], budget: &mut i64, plan: &mut Plan) {
     let mut held_back = 0;
     for pod in pods {
-        if view.serves(pod) {
-            if *budget <= 0 {
-                held_back += 1;
-                continue;
-            }
-            *budget -= 1;
+        let serves = view.serves(pod);
+        if serves && *budget <= 0 {
+            held_back += 1;
+            continue;
         }
-        delete(view, pod, plan);
+        // One that begins to serve just now must not go where nobody may: then it has another version.
+        let only_as_seen = !serves && *budget <= 0;
+        *budget -= i64::from(serves);
+        delete(view, pod, only_as_seen, plan);
     }
     if held_back > 0 {
         plan.reasons.push(format!(
@@ -193,7 +194,7 @@ fn first<'a>(view: &View<'_>, candidates: &[&'a Pod], wanted: i64) -> Vec<&'a Po
 }
 
 /// Deletes a pod with its claims, or asks its hook first.
-fn delete(view: &View<'_>, pod: &Pod, plan: &mut Plan) {
+fn delete(view: &View<'_>, pod: &Pod, only_as_seen: bool, plan: &mut Plan) {
     let hook = view.desired.lifecycle.as_ref().and_then(|lifecycle| lifecycle.pre_delete.as_ref());
     if lifecycle::is_hooked(hook, pod) {
         if let Some(effect) = lifecycle::prepare_delete(pod, hook, view.now()) {
@@ -201,7 +202,10 @@ fn delete(view: &View<'_>, pod: &Pod, plan: &mut Plan) {
         }
         return;
     }
-    let target = Target::with_uid(POD, pod.metadata.key(), pod.metadata.uid.clone());
+    let mut target = Target::with_uid(POD, pod.metadata.key(), pod.metadata.uid.clone());
+    if only_as_seen {
+        target = target.at_version(pod.metadata.resource_version.clone());
+    }
     plan.add(Effect::Delete { target, grace: None }, Purpose::DeletePod(pod.metadata.name.clone()));
     let Some(id) = instance_id(&pod.metadata) else { return };
     let mut own: Vec<_> = view

@@ -56,11 +56,13 @@ fn condition(pod: &Value, kind: &str) -> Option<bool> {
     conditions.iter().find(|one| one["type"] == kind).map(|one| one["status"] == "True")
 }
 
-/// Ready, and not held back for an update.
+/// Available: ready, not held back for an update, and in service as its life cycle says. A pod that has not been taken
+/// into service yet may go at once.
 fn serves(pod: &Value) -> bool {
     is_active(pod)
         && condition(pod, "Ready") == Some(true)
         && condition(pod, "InPlaceUpdateReady") != Some(false)
+        && label(pod, labels::LIFECYCLE_STATE) != "PreparingNormal"
 }
 
 fn wanted(set: &Value) -> Wanted {
