@@ -287,3 +287,19 @@ managed!(
     with_its_gate_other_claims_replace_pods,
     ["--feature-gates=RecreatePodWhenChangeVCTInCloneSetGate=true"]
 );
+
+/// CLONESET-35: nothing is left behind by pods that came and went.
+async fn of_many_changes_at_once_no_claim_is_left(stage: &mut Stage) -> Outcome {
+    let stored = Stored::start(stage, "hurry", json!({})).await;
+    let demo = &stored.demo;
+    demo.set_image("app:v2").await;
+    demo.change(json!({"spec": {"replicas": 10}})).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    demo.change(json!({"spec": {"replicas": 3}})).await;
+    demo.rolled_out().await;
+    stored.all_claimed().await;
+    assert_eq!(stored.claims().await.len(), 6);
+    stored.leave().await;
+    Ok(())
+}
+managed!(of_many_changes_at_once_no_claim_is_left, []);

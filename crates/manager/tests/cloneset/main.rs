@@ -7,10 +7,12 @@
 #[allow(dead_code, reason = "shared with the scenarios of the platform")]
 mod stage;
 
+mod bad_input;
 mod basics;
 mod broken;
 mod chosen;
 mod claims;
+mod crashes;
 #[allow(dead_code, reason = "shared with the scenarios of updates in place")]
 mod film;
 mod kinds_of_update;
@@ -18,3 +20,5 @@ mod kinds_of_update;
 mod kit;
 mod rollout;
 mod scaling;
+mod status;
+mod upgrade;

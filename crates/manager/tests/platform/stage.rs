@@ -70,10 +70,23 @@ impl Stage {
             Self { cluster, manager: None, flags: flags.iter().map(|&flag| flag.into()).collect(), sim };
         let label = json!({"control-plane": "openkruise"});
         stage.put(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": names::NAMESPACE, "labels": label}})).await;
-        for configuration in webhooks::configurations(&Gates::default(), &webhooks::Options::default()) {
-            stage.put(configuration).await;
-        }
+        stage.put_webhooks().await;
         stage
+    }
+
+    /// The webhook configurations, as an installation brings them.
+    pub(crate) async fn put_webhooks(&self) {
+        for configuration in webhooks::configurations(&Gates::default(), &webhooks::Options::default()) {
+            self.put(configuration).await;
+        }
+    }
+
+    /// Takes them away: then nobody is refused because no manager is there.
+    pub(crate) async fn remove_webhooks(&self) {
+        for configuration in webhooks::configurations(&Gates::default(), &webhooks::Options::default()) {
+            let name = configuration.pointer("/metadata/name").and_then(Value::as_str).unwrap().to_owned();
+            let _ = self.api(&configuration).delete(&name, &DeleteParams::default()).await;
+        }
     }
 
     /// The same with a manager that is ready.
@@ -180,10 +193,7 @@ impl Stage {
 
     /// Leaves the cluster as it was: nobody must be refused because our manager is gone.
     async fn leave(mut self) {
-        for configuration in webhooks::configurations(&Gates::default(), &webhooks::Options::default()) {
-            let name = configuration.pointer("/metadata/name").and_then(Value::as_str).unwrap().to_owned();
-            let _ = self.api(&configuration).delete(&name, &DeleteParams::default()).await;
-        }
+        self.remove_webhooks().await;
         if self.cluster.backend() == Backend::Real {
             // Definitions without our address: the next test may have another.
             self.cluster.install_crds().await;
