@@ -106,7 +106,7 @@ impl Stored {
         let look = async || {
             let wanted: Vec<String> = self.demo.pods().await.iter().flat_map(claims_of).collect();
             let claims: Vec<PersistentVolumeClaim> = self.demo.sandbox.list().await;
-            let found: Vec<String> = claims.iter().map(|claim| claim.name_any()).collect();
+            let found: Vec<String> = claims.iter().map(kube::ResourceExt::name_any).collect();
             let mut sorted = wanted;
             sorted.sort();
             seen(sorted == found, format!("{found:?} instead of {sorted:?}"))

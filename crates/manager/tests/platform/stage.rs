@@ -122,6 +122,7 @@ impl Stage {
     }
 
     /// The embedded cluster.
+    #[allow(dead_code, reason = "not all scenarios ask for it")]
     pub(crate) fn sim(&self) -> &Sim {
         self.sim.as_ref().expect("only scenarios of the embedded cluster ask for it")
     }
