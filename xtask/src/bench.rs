@@ -5,16 +5,17 @@
 mod convert;
 mod local;
 mod manager;
+mod rollout;
 
 use std::path::Path;
 
 use anyhow::Result;
-use clap::{Subcommand, ValueEnum as _};
+use clap::Subcommand;
 
 use crate::test::cargo;
 
 /// What is measured.
-#[derive(Clone, Copy, Subcommand, clap::ValueEnum)]
+#[derive(Clone, Copy, Subcommand)]
 pub(crate) enum Bench {
     /// Conversion of a CloneSet of 20 KB between its versions.
     Convert,
@@ -22,25 +23,29 @@ pub(crate) enum Bench {
     Local,
     /// Memory, start, idle CPU and admission of the manager, with 10,000, 50,000 and 150,000 pods.
     Manager,
+    /// Creating, updating and removing the pods of one CloneSet on the cluster of KUBECONFIG, which should have hollow
+    /// nodes: seconds, CPU and memory of the manager, its requests by verb and code.
+    Rollout {
+        /// How many pods.
+        #[arg(long, default_value_t = 1000)]
+        replicas: u32,
+    },
 }
 
 /// Runs one benchmark and prints its figures. Figures of an unoptimised build say nothing: such a build starts an
 /// optimised one.
 pub(crate) fn run(root: &Path, bench: Bench) -> Result<()> {
     if cfg!(debug_assertions) {
-        let value = bench.to_possible_value();
-        let name = value.as_ref().map_or("", |value| value.get_name());
-        return cargo(
-            root,
-            &["run", "--quiet", "--release", "--package", "xtask", "--", "bench", name],
-            None,
-            None,
-        );
+        let own: Vec<String> = std::env::args().skip(1).collect();
+        let mut args = vec!["run", "--quiet", "--release", "--package", "xtask", "--"];
+        args.extend(own.iter().map(String::as_str));
+        return cargo(root, &args, None, None);
     }
     let figures = match bench {
         Bench::Convert => convert::run()?,
         Bench::Local => local::run(root)?,
         Bench::Manager => manager::run(root)?,
+        Bench::Rollout { replicas } => rollout::run(root, replicas)?,
     };
     println!("{figures}");
     Ok(())

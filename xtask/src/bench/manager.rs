@@ -3,6 +3,7 @@
 //! Bars: 80 MiB with 10,000 pods and 1 GiB with 150,000, steady within 30 s with 50,000, 5 m of CPU when idle, an
 //! admission of a pod within 5 ms (99 of 100) at 500 per second.
 
+use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -48,7 +49,9 @@ pub(super) fn run(root: &Path) -> Result<Value> {
         }
         println!("{pods} pods run");
         configurations(root, &mut connection, "POST")?;
-        let manager = Manager::start(&program.with_file_name("kruise-manager"), &cluster.folder)?;
+        let kubeconfig = cluster.folder.join("kubeconfig");
+        let manager =
+            Manager::start(&program.with_file_name("kruise-manager"), &kubeconfig, &cluster.folder)?;
         let steady = manager.clock.until(|| Ok(manager.knows(goal as f64)))?;
         thread::sleep(Duration::from_secs(5));
         let memory = manager.memory("VmRSS")?;
@@ -78,22 +81,24 @@ pub(super) fn run(root: &Path) -> Result<Value> {
 }
 
 /// A manager that ends with this value.
-struct Manager {
+pub(super) struct Manager {
     child: Child,
     folder: PathBuf,
     clock: Clock,
+    health: u16,
     metrics: u16,
     webhooks: u16,
 }
 
 impl Manager {
-    fn start(program: &Path, folder: &Path) -> Result<Self> {
+    /// Starts it. Its log and its certificates are in the folder.
+    pub(super) fn start(program: &Path, kubeconfig: &Path, folder: &Path) -> Result<Self> {
         let [health, metrics, webhooks] = [free_port()?, free_port()?, free_port()?];
         let certificates = folder.join("certificates");
         let clock = Clock::new();
         let child = Command::new(program)
             .arg("--kubeconfig")
-            .arg(folder.join("kubeconfig"))
+            .arg(kubeconfig)
             .arg(format!("--health-probe-addr=127.0.0.1:{health}"))
             .arg(format!("--metrics-addr=127.0.0.1:{metrics}"))
             .arg("--protection-log-path")
@@ -105,11 +110,11 @@ impl Manager {
             .stdout(Stdio::null())
             .spawn()
             .with_context(|| format!("cannot start {}", program.display()))?;
-        Ok(Self { child, folder: folder.to_owned(), clock, metrics, webhooks })
+        Ok(Self { child, folder: folder.to_owned(), clock, health, metrics, webhooks })
     }
 
     /// Whether it leads and has read so many pods.
-    fn knows(&self, pods: f64) -> bool {
+    pub(super) fn knows(&self, pods: f64) -> bool {
         let text = get(self.metrics, "/metrics").unwrap_or_default();
         let value = |name: &str| {
             text.lines()
@@ -119,7 +124,8 @@ impl Manager {
         value("kruise_manager_is_leader") == 1.0 && value("kruise_cache_objects{resource=\"pods\"}") >= pods
     }
 
-    fn memory(&self, name: &str) -> Result<u64> {
+    /// A figure of its memory in bytes, such as `VmHWM`.
+    pub(super) fn memory(&self, name: &str) -> Result<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         let kib = line.and_then(|line| line.split_whitespace().next()).context("no such figure")?;
@@ -127,10 +133,31 @@ impl Manager {
     }
 
     /// Seconds of CPU so far.
-    fn cpu(&self) -> Result<f64> {
+    pub(super) fn cpu(&self) -> Result<f64> {
         let text = get(self.metrics, "/metrics")?;
         let line = text.lines().find_map(|line| line.strip_prefix("process_cpu_seconds_total "));
         Ok(line.context("no CPU time")?.trim().parse()?)
+    }
+
+    /// Its requests so far, by verb and code.
+    pub(super) fn requests(&self) -> Result<BTreeMap<String, u64>> {
+        let text = get(self.metrics, "/metrics")?;
+        let mut requests = BTreeMap::new();
+        for line in text.lines().filter_map(|line| line.strip_prefix("rest_client_requests_total{")) {
+            let label = |name: &str| {
+                let after = line.split_once(&format!("{name}=\""))?.1;
+                after.split_once('"').map(|(value, _)| value)
+            };
+            let (Some(code), Some(method)) = (label("code"), label("method")) else { continue };
+            let count = line.rsplit(' ').next().and_then(|count| count.parse::<f64>().ok()).unwrap_or(0.0);
+            *requests.entry(format!("{method} {code}")).or_default() += count as u64;
+        }
+        Ok(requests)
+    }
+
+    /// Whether the webhooks answer.
+    pub(super) fn is_ready(&self) -> bool {
+        get(self.health, "/readyz").is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
     }
 
     /// How long admissions of a pod take at the rate of the bar, sorted.
