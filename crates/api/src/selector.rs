@@ -111,11 +111,17 @@ impl Requirement {
 impl Matcher {
     /// Whether an object with these labels is chosen. A label that is absent satisfies `NotIn`.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.accepts(|key| labels.get(key).map(String::as_str))
+    }
+
+    /// The same for labels that are kept in another form: `label` gives the value of a key.
+    pub fn accepts<'l>(&self, label: impl Fn(&str) -> Option<&'l str>) -> bool {
+        let is_one_of = |values: &[String], value: &str| values.iter().any(|one| one == value);
         self.tests.iter().all(|test| match test {
-            Test::In { key, values } => labels.get(key).is_some_and(|value| values.contains(value)),
-            Test::NotIn { key, values } => labels.get(key).is_none_or(|value| !values.contains(value)),
-            Test::Exists { key } => labels.contains_key(key),
-            Test::Absent { key } => !labels.contains_key(key),
+            Test::In { key, values } => label(key).is_some_and(|value| is_one_of(values, value)),
+            Test::NotIn { key, values } => label(key).is_none_or(|value| !is_one_of(values, value)),
+            Test::Exists { key } => label(key).is_some(),
+            Test::Absent { key } => label(key).is_none(),
         })
     }
 }

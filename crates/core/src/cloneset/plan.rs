@@ -85,7 +85,7 @@ pub fn plan(seen: &Observed) -> Plan {
     forget_names(&view, &mut plan);
     truncate(&view, &revisions, &mut plan);
     wake_when_ready(&view, &mut plan);
-    if let Some(deadline) = status::deadline(seen) {
+    if let Some(deadline) = status::deadline(seen, &desired) {
         plan.wake(deadline);
     }
     plan

@@ -222,8 +222,8 @@ fn progress(
 }
 
 /// How long until the deadline of a running update.
-pub(super) fn deadline(seen: &Observed) -> Option<Duration> {
-    let deadline = Desired::of(seen).ok()?.progress_deadline?;
+pub(super) fn deadline(seen: &Observed, desired: &Desired) -> Option<Duration> {
+    let deadline = desired.progress_deadline?;
     let status = status(seen, &Failures::default(), &[]);
     let condition = status.conditions.iter().find(|condition| condition.kind == PROGRESSING)?;
     let start = condition.last_update_time.filter(|_| condition.reason.as_deref() == Some(UPDATED))?;

@@ -63,7 +63,7 @@ impl<'a> View<'a> {
         for pod in pods {
             if pod.metadata.is_deleting() || pod.status.phase == "Succeeded" || pod.status.phase == "Failed" {
                 view.inactive.push(pod);
-            } else if desired.matcher.matches(&labels_of(&pod.metadata)) {
+            } else if desired.matcher.accepts(|key| pod.metadata.labels.text(key)) {
                 view.pods.push(pod);
             } else {
                 view.released.push(pod);
@@ -76,7 +76,7 @@ impl<'a> View<'a> {
         let is_ours = |revision: &&Revision| {
             let owner = revision.metadata.controller();
             owner.is_none_or(|owner| owner.uid == self.set.uid)
-                && self.desired.matcher.matches(&labels_of(&revision.metadata))
+                && self.desired.matcher.accepts(|key| revision.metadata.labels.text(key))
         };
         let mut all: Vec<&Revision> = self.seen.revisions.iter().map(AsRef::as_ref).filter(is_ours).collect();
         revision::sort(&mut all);
@@ -203,10 +203,6 @@ pub(super) fn is_on(pod: &Pod, revision: &Revision) -> bool {
 /// The id that a pod shares with its claims.
 pub(super) fn instance_id(metadata: &Metadata) -> Option<&Text> {
     metadata.labels.get(labels::CLONESET_INSTANCE_ID).filter(|id| !id.is_empty())
-}
-
-pub(super) fn labels_of(metadata: &Metadata) -> std::collections::BTreeMap<String, String> {
-    metadata.labels.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
 }
 
 /// Whether a pod is ready, and not being updated.
