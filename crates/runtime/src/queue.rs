@@ -1,8 +1,8 @@
 //! Keys that wait for work.
 //!
 //! A key is in the queue once, however often it is added. A key that is added while it is worked on comes again
-//! afterwards, never at the same time. Failures of a key push it back further each time; one bucket of tokens for all
-//! keeps a thousand failing keys from becoming a storm. Keys of a first list wait behind those that changed just now.
+//! afterwards, never at the same time. Failures of a key push it back further each time it was tried again; one bucket of
+//! tokens for all keeps a thousand failing keys from becoming a storm. Keys of a first list wait behind those that changed just now.
 
 mod bucket;
 
@@ -85,9 +85,17 @@ struct State {
     again: BTreeMap<ObjectKey, Priority>,
     delayed: BTreeMap<ObjectKey, Instant>,
     due: BTreeSet<(Instant, ObjectKey)>,
-    failures: BTreeMap<ObjectKey, u32>,
+    failures: BTreeMap<ObjectKey, Failing>,
     resting: BTreeMap<ObjectKey, Instant>,
     bucket: Bucket,
+}
+
+/// A key whose last work failed.
+#[derive(Debug)]
+struct Failing {
+    times: u32,
+    /// When it is tried again, whatever happens meanwhile.
+    again: Instant,
 }
 
 impl Queue {
@@ -179,15 +187,27 @@ impl Queue {
     }
 
     /// The work on a key failed: it comes again, later each time, and not before `at_least`. Tells after how long.
+    ///
+    /// A failure before that time, because something changed meanwhile, does not push it back further: a set whose pods
+    /// start one after the other would otherwise be put off for minutes within a second.
     pub fn failed(&self, key: &ObjectKey, at_least: Duration) -> Duration {
         let delay = {
             let mut state = self.state();
             let Options { base, max, .. } = self.0.options;
-            let failures = state.failures.entry(key.clone()).or_default();
-            let backoff = base.saturating_mul(1_u32.checked_shl(*failures).unwrap_or(u32::MAX)).min(max);
-            *failures = (*failures + 1).min(31);
-            let delay = backoff.max(state.bucket.take(Instant::now())).max(at_least);
-            state.add_at(key.clone(), Instant::now() + delay);
+            let now = Instant::now();
+            let known = state.failures.get(key).map(|failing| (failing.times, failing.again));
+            let delay = match known {
+                Some((_, again)) if again > now => (again - now).max(at_least),
+                _ => {
+                    let times = known.map_or(0, |(times, _)| times);
+                    let backoff = base.saturating_mul(1_u32.checked_shl(times).unwrap_or(u32::MAX)).min(max);
+                    let delay = backoff.max(state.bucket.take(now)).max(at_least);
+                    let failing = Failing { times: (times + 1).min(31), again: now + delay };
+                    state.failures.insert(key.clone(), failing);
+                    delay
+                }
+            };
+            state.add_at(key.clone(), now + delay);
             delay
         };
         if let Some(metrics) = &self.0.metrics {

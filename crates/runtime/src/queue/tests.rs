@@ -72,6 +72,25 @@ async fn failures_push_a_key_back_until_it_succeeds() {
     assert_eq!(queue.failed(&key("a"), Duration::from_secs(30)).as_secs(), 30, "as the server asked");
 }
 
+/// A quota that is raised would otherwise be noticed after minutes: the pods that it allowed have just started.
+#[tokio::test(start_paused = true)]
+async fn failures_while_news_come_in_do_not_add_up() {
+    let queue = queue();
+    queue.add(key("a"));
+    next(&queue).await;
+    assert_eq!(queue.failed(&key("a"), Duration::ZERO).as_millis(), 1000);
+    for left in [900, 800, 700] {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        queue.add(key("a"));
+        next(&queue).await;
+        assert_eq!(queue.failed(&key("a"), Duration::ZERO).as_millis(), left);
+    }
+    let before = Instant::now();
+    next(&queue).await;
+    assert_eq!(before.elapsed().as_millis(), 700);
+    assert_eq!(queue.failed(&key("a"), Duration::ZERO).as_millis(), 2000, "tried again in time");
+}
+
 #[tokio::test(start_paused = true)]
 async fn of_several_delays_the_earliest_counts() {
     let queue = queue();
