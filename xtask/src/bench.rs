@@ -13,6 +13,8 @@ use anyhow::Result;
 use clap::Subcommand;
 
 use crate::test::cargo;
+pub(crate) use local::Clock;
+pub(crate) use manager::Manager;
 
 /// What is measured.
 #[derive(Clone, Copy, Subcommand)]

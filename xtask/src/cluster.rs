@@ -116,6 +116,11 @@ pub(crate) fn can_run_here() -> Result<(), String> {
     Ok(())
 }
 
+/// Where kubectl is.
+pub(crate) fn kubectl() -> Result<PathBuf> {
+    kubectl::program(&Layout::of_this_machine()?)
+}
+
 /// Brings the cluster up, whatever of it runs already.
 pub(crate) fn up(options: &Options) -> Result<Running> {
     can_run_here().map_err(|sentence| anyhow!(sentence))?;

@@ -7,6 +7,7 @@ mod ci;
 mod cluster;
 mod coverage;
 mod generate;
+mod installation;
 mod test;
 
 use std::path::PathBuf;

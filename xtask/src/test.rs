@@ -8,12 +8,28 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
-use crate::cluster;
+use crate::{cluster, installation::Installation};
 
-/// The packages whose ignored tests want a real cluster, with how many of them may run at once. Those of the manager have
-/// the cluster for themselves: definitions and webhook configurations exist once.
-const ON_REAL_CLUSTERS: [(&[&str], &str); 2] =
-    [(&["-p", "e2e", "-p", "kruise-comparison"], "4"), (&["-p", "kruise-manager"], "1")];
+/// Ignored tests that want a real cluster.
+struct Round {
+    /// Which packages and binaries.
+    tests: &'static [&'static str],
+    /// How many of them may run at once.
+    at_once: &'static str,
+    /// Whose manager is on the cluster: `own` if each test starts one and has the cluster for itself (definitions and
+    /// webhook configurations exist once), `shared` if all of them use the same.
+    manager: Option<&'static str>,
+}
+
+const ROUNDS: [Round; 3] = [
+    Round { tests: &["-p", "e2e", "-p", "kruise-comparison"], at_once: "4", manager: None },
+    Round { tests: &["-p", "kruise-manager"], at_once: "1", manager: Some("own") },
+    Round {
+        tests: &["-p", "kruise-manager", "--test", "cloneset", "--test", "inplace"],
+        at_once: "6",
+        manager: Some("shared"),
+    },
+];
 
 /// Which tests run.
 #[derive(Args, Default)]
@@ -59,29 +75,37 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<()> {
 }
 
 fn scenarios(root: &Path, filter: Option<&str>, kubeconfig: &Path) -> Result<()> {
-    let has_nextest = has_nextest();
     let mut outcome = Ok(());
-    for (packages, at_once) in ON_REAL_CLUSTERS {
-        let ran = if has_nextest {
-            let run = [
-                "nextest",
-                "run",
-                "--run-ignored",
-                "only",
-                "--no-fail-fast",
-                "--no-tests=warn",
-                "-j",
-                at_once,
-            ];
-            cargo(root, &[&run[..], packages].concat(), filter, Some(kubeconfig))
-        } else {
-            // Without a filter of its own, libtest takes the name of the tests on real clusters.
-            let filter = [filter.unwrap_or("real"), "--", "--ignored", "--test-threads", at_once];
-            cargo(root, &[&["test"], packages, &filter].concat(), None, Some(kubeconfig))
-        };
-        outcome = outcome.and(ran);
+    for round in ROUNDS {
+        outcome = outcome.and(play(root, filter, kubeconfig, &round));
     }
     outcome
+}
+
+fn play(root: &Path, filter: Option<&str>, kubeconfig: &Path, round: &Round) -> Result<()> {
+    let Round { tests, at_once, manager } = *round;
+    let installation = match manager {
+        Some("shared") => {
+            cargo(root, &["build", "--quiet", "-p", "kruise-manager"], None, None)?;
+            Some(Installation::start(root, kubeconfig)?)
+        }
+        _ => None,
+    };
+    let args: Vec<&str> = if has_nextest() {
+        let run =
+            ["nextest", "run", "--run-ignored", "only", "--no-fail-fast", "--no-tests=warn", "-j", at_once];
+        run.iter().chain(tests).copied().chain(filter).collect()
+    } else {
+        // Without a filter of its own, libtest takes the name of the tests on real clusters.
+        let name = [filter.unwrap_or("real"), "--", "--ignored", "--test-threads", at_once];
+        ["test"].iter().chain(tests).copied().chain(name).collect()
+    };
+    let variables = manager.map(|whose| ("KRUISE_TEST_MANAGER", whose));
+    let ran = cargo_with(root, &args, Some(kubeconfig), variables);
+    if let Some(installation) = installation {
+        installation.end(ran.is_ok());
+    }
+    ran
 }
 
 /// The cluster that the caller chose, if any. A path that leads nowhere is a mistake worth a word.
@@ -108,8 +132,18 @@ pub(crate) fn cargo(
     filter: Option<&str>,
     kubeconfig: Option<&Path>,
 ) -> Result<()> {
+    let args: Vec<&str> = args.iter().copied().chain(filter).collect();
+    cargo_with(root, &args, kubeconfig, None)
+}
+
+fn cargo_with(
+    root: &Path,
+    args: &[&str],
+    kubeconfig: Option<&Path>,
+    variable: Option<(&str, &str)>,
+) -> Result<()> {
     let mut command = Command::new("cargo");
-    command.current_dir(root).args(args).args(filter);
+    command.current_dir(root).args(args).envs(variable);
     match kubeconfig {
         Some(path) => command.env("KUBECONFIG", path),
         None => command.env_remove("KUBECONFIG"),

@@ -115,19 +115,19 @@ impl Drop for Cluster {
     }
 }
 
-pub(super) struct Clock(std::time::Instant);
+pub(crate) struct Clock(std::time::Instant);
 
 impl Clock {
     #[allow(clippy::disallowed_methods, reason = "a benchmark reads the clock of the machine")]
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(std::time::Instant::now())
     }
 
-    pub(super) fn elapsed(&self) -> Duration {
+    pub(crate) fn elapsed(&self) -> Duration {
         self.0.elapsed()
     }
 
-    pub(super) fn until(&self, mut check: impl FnMut() -> Result<bool>) -> Result<Duration> {
+    pub(crate) fn until(&self, mut check: impl FnMut() -> Result<bool>) -> Result<Duration> {
         while !check()? {
             ensure!(self.elapsed() < PATIENCE, "not done after {PATIENCE:?}");
             thread::sleep(Duration::from_millis(100));

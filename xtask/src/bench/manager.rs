@@ -81,7 +81,7 @@ pub(super) fn run(root: &Path) -> Result<Value> {
 }
 
 /// A manager that ends with this value.
-pub(super) struct Manager {
+pub(crate) struct Manager {
     child: Child,
     folder: PathBuf,
     clock: Clock,
@@ -92,7 +92,7 @@ pub(super) struct Manager {
 
 impl Manager {
     /// Starts it. Its log and its certificates are in the folder.
-    pub(super) fn start(program: &Path, kubeconfig: &Path, folder: &Path) -> Result<Self> {
+    pub(crate) fn start(program: &Path, kubeconfig: &Path, folder: &Path) -> Result<Self> {
         let [health, metrics, webhooks] = [free_port()?, free_port()?, free_port()?];
         let certificates = folder.join("certificates");
         let clock = Clock::new();
@@ -114,7 +114,7 @@ impl Manager {
     }
 
     /// Whether it leads and has read so many pods.
-    pub(super) fn knows(&self, pods: f64) -> bool {
+    pub(crate) fn knows(&self, pods: f64) -> bool {
         let text = get(self.metrics, "/metrics").unwrap_or_default();
         let value = |name: &str| {
             text.lines()
@@ -125,7 +125,7 @@ impl Manager {
     }
 
     /// A figure of its memory in bytes, such as `VmHWM`.
-    pub(super) fn memory(&self, name: &str) -> Result<u64> {
+    pub(crate) fn memory(&self, name: &str) -> Result<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         let kib = line.and_then(|line| line.split_whitespace().next()).context("no such figure")?;
@@ -133,14 +133,14 @@ impl Manager {
     }
 
     /// Seconds of CPU so far.
-    pub(super) fn cpu(&self) -> Result<f64> {
+    pub(crate) fn cpu(&self) -> Result<f64> {
         let text = get(self.metrics, "/metrics")?;
         let line = text.lines().find_map(|line| line.strip_prefix("process_cpu_seconds_total "));
         Ok(line.context("no CPU time")?.trim().parse()?)
     }
 
     /// Its requests so far, by verb and code.
-    pub(super) fn requests(&self) -> Result<BTreeMap<String, u64>> {
+    pub(crate) fn requests(&self) -> Result<BTreeMap<String, u64>> {
         let text = get(self.metrics, "/metrics")?;
         let mut requests = BTreeMap::new();
         for line in text.lines().filter_map(|line| line.strip_prefix("rest_client_requests_total{")) {
@@ -156,7 +156,7 @@ impl Manager {
     }
 
     /// Whether the webhooks answer.
-    pub(super) fn is_ready(&self) -> bool {
+    pub(crate) fn is_ready(&self) -> bool {
         get(self.health, "/readyz").is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
     }
 

@@ -25,12 +25,16 @@ pub(crate) struct Node {
     pub(crate) version: String,
 }
 
+/// The machine's own kubectl, or the one of the packages.
+pub(crate) fn program(layout: &Layout) -> Result<PathBuf> {
+    tool::find("kubectl")
+        .or_else(|| Packages::cached(layout)?.program("kubectl").ok())
+        .context("there is no kubectl; install it, or let `cargo xtask cluster up` fetch one")
+}
+
 impl Kubectl {
     pub(crate) fn find(layout: &Layout) -> Result<Self> {
-        let program = tool::find("kubectl")
-            .or_else(|| Packages::cached(layout)?.program("kubectl").ok())
-            .context("there is no kubectl")?;
-        Ok(Self { program, kubeconfig: layout.kubeconfig() })
+        Ok(Self { program: program(layout)?, kubeconfig: layout.kubeconfig() })
     }
 
     /// Whether the API server says that it is ready.

@@ -43,7 +43,7 @@ async fn an_update_by_replacement_goes_on_after_a_crash(stage: &mut Stage) -> Ou
     }
     Ok(())
 }
-managed!(an_update_by_replacement_goes_on_after_a_crash, []);
+managed!(an_update_by_replacement_goes_on_after_a_crash, [], alone);
 
 /// CLONESET-34 during CLONESET-30
 async fn an_update_in_place_with_a_surge_goes_on_after_a_crash(stage: &mut Stage) -> Outcome {
@@ -63,7 +63,7 @@ async fn an_update_in_place_with_a_surge_goes_on_after_a_crash(stage: &mut Stage
     }
     Ok(())
 }
-managed!(an_update_in_place_with_a_surge_goes_on_after_a_crash, []);
+managed!(an_update_in_place_with_a_surge_goes_on_after_a_crash, [], alone);
 
 /// CLONESET-34 during CLONESET-16
 async fn a_pod_comes_back_with_its_claims_after_a_crash(stage: &mut Stage) -> Outcome {
@@ -90,4 +90,4 @@ async fn a_pod_comes_back_with_its_claims_after_a_crash(stage: &mut Stage) -> Ou
     stored.leave().await;
     Ok(())
 }
-managed!(a_pod_comes_back_with_its_claims_after_a_crash, []);
+managed!(a_pod_comes_back_with_its_claims_after_a_crash, [], alone);

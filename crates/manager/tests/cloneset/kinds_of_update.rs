@@ -143,7 +143,7 @@ async fn switching_to_short_labels_updates_nothing(stage: &mut Stage) -> Outcome
     assert_eq!(before.values().filter(|uid| kept.values().any(|other| other == *uid)).count(), 2);
     Ok(())
 }
-managed!(switching_to_short_labels_updates_nothing, []);
+managed!(switching_to_short_labels_updates_nothing, [], alone);
 
 /// CLONESET-38
 async fn a_long_name_gets_short_labels(stage: &mut Stage) -> Outcome {

@@ -158,4 +158,4 @@ async fn sets_of_an_older_release_go_on_as_they_are(stage: &mut Stage) -> Outcom
     assert!(after.iter().all(|pod| label(pod, labels::LIFECYCLE_STATE) == "Normal"));
     Ok(())
 }
-managed!(sets_of_an_older_release_go_on_as_they_are, []);
+managed!(sets_of_an_older_release_go_on_as_they_are, [], alone);

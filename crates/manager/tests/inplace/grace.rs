@@ -84,7 +84,7 @@ async fn the_pause_outlives_the_manager(stage: &mut Stage) -> Outcome {
     assert_eq!(restarts(&only_pod(&demo).await, "main"), 1);
     Ok(())
 }
-managed!(the_pause_outlives_the_manager, []);
+managed!(the_pause_outlives_the_manager, [], alone);
 
 /// INPLACE-16: whoever takes the template back during the pause gets the old image and the old revision.
 async fn a_template_taken_back_during_the_pause_wins(stage: &mut Stage) -> Outcome {

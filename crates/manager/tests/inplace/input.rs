@@ -131,4 +131,4 @@ async fn an_annotation_that_cannot_be_read_stops_nobody_else(stage: &mut Stage) 
     }
     Ok(())
 }
-managed!(an_annotation_that_cannot_be_read_stops_nobody_else, []);
+managed!(an_annotation_that_cannot_be_read_stops_nobody_else, [], alone);

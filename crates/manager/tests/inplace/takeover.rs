@@ -183,7 +183,7 @@ async fn what_the_original_left_is_taken_over_without_a_write(stage: &mut Stage)
     sandbox.eventually("the third pod is of the same revision", look).await;
     Ok(())
 }
-managed!(what_the_original_left_is_taken_over_without_a_write, []);
+managed!(what_the_original_left_is_taken_over_without_a_write, [], alone);
 
 fn before_revisions(before: &BTreeMap<String, String>) -> usize {
     before.keys().filter(|name| name.starts_with("revision ")).count()

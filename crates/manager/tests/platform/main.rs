@@ -3,6 +3,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+/// Whether its scenarios can run beside each other, with one manager on a real cluster.
+pub(crate) const SHARES_A_MANAGER: bool = false;
+
 mod admission;
 mod conversion;
 mod gates;

@@ -214,7 +214,7 @@ fn inside(sim: &Sim, flags: &[&str]) -> Running {
         environment,
         gates,
         clock: Clock::from_fn(move || clock.now()),
-        random: Random::seeded(1),
+        random: Random::seeded(seed() + 1),
     };
     let shared = Shared::new(sim.faulty_client(), settings, "v1.33.0", Fence::default(), Registry::default());
     let manager = Manager::new(shared);
@@ -330,12 +330,17 @@ pub(crate) async fn get(port: u16, path: &str) -> Option<(u16, String)> {
     Some((code, body.to_owned()))
 }
 
+/// Which of all possible histories the embedded cluster has: that of `KRUISE_SEED`, or always the same.
+fn seed() -> u64 {
+    std::env::var("KRUISE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0)
+}
+
 /// Runs a scenario with a manager in this process, in virtual time.
 pub(crate) fn embedded(flags: &[&str], scenario: impl AsyncFnOnce(&mut Stage) -> Outcome) {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(async {
-        let (sim, cluster) = kruise_testkit::embedded::start(0).await;
+        let (sim, cluster) = kruise_testkit::embedded::start(seed()).await;
         let mut stage = Stage::start(cluster, Some(sim), flags).await;
         scenario(&mut stage).await.unwrap();
     });
@@ -343,6 +348,26 @@ pub(crate) fn embedded(flags: &[&str], scenario: impl AsyncFnOnce(&mut Stage) ->
 
 /// Runs a scenario with a manager as a process, on the cluster of `KUBECONFIG`.
 pub(crate) fn real(name: &str, flags: &[&str], scenario: impl AsyncFnOnce(&mut Stage) -> Outcome) {
+    match (std::env::var("KRUISE_TEST_MANAGER").as_deref(), crate::SHARES_A_MANAGER && flags.is_empty()) {
+        (Ok("shared"), true) => return beside(name, scenario),
+        (Ok("shared"), false) | (Ok("own"), true) => return println!("left to the other round"),
+        _ => {}
+    }
+    alone(name, flags, scenario);
+}
+
+/// Runs a scenario beside others, on a cluster that has a manager already.
+fn beside(name: &str, scenario: impl AsyncFnOnce(&mut Stage) -> Outcome) {
+    kruise_testkit::scenario::on_real_cluster(name, async |cluster| {
+        scenario(&mut Stage { cluster, manager: None, flags: Vec::new(), sim: None }).await
+    });
+}
+
+/// The same for a scenario that ends its manager, or looks at it as a process.
+pub(crate) fn alone(name: &str, flags: &[&str], scenario: impl AsyncFnOnce(&mut Stage) -> Outcome) {
+    if std::env::var("KRUISE_TEST_MANAGER").as_deref() == Ok("shared") {
+        return println!("left to the other round");
+    }
     prepared(name, flags, async |stage: &mut Stage| {
         stage.start_manager().await;
         scenario(stage).await
@@ -368,6 +393,10 @@ pub(crate) fn prepared(name: &str, flags: &[&str], scenario: impl AsyncFnOnce(&m
 /// Makes tests of a scenario of a cluster with a manager: one for each kind of cluster.
 macro_rules! managed {
     ($name:ident, $flags:expr) => {
+        crate::stage::managed!($name, $flags, real);
+    };
+    // `alone` for a scenario that ends its manager, or looks at it as a process.
+    ($name:ident, $flags:expr, $how:ident) => {
         mod $name {
             #[test]
             fn embedded() {
@@ -377,7 +406,7 @@ macro_rules! managed {
             #[test]
             #[ignore = "needs a real cluster; `cargo xtask test` brings one up"]
             fn real() {
-                crate::stage::real(stringify!($name), &$flags, super::$name);
+                crate::stage::$how(stringify!($name), &$flags, super::$name);
             }
         }
     };

@@ -1,0 +1,83 @@
+//! An installation on a cluster, for scenarios and benchmarks: definitions, webhook configurations, and the manager as a
+//! process on this machine, of the same build as this program.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{env, fs};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use crate::bench::{Clock, Manager};
+use crate::cluster;
+
+/// An installation. To be [ended](Self::end): nobody must be refused because the manager is gone.
+pub(crate) struct Installation {
+    kubeconfig: PathBuf,
+    webhooks: String,
+    folder: PathBuf,
+    pub(crate) manager: Manager,
+}
+
+impl Installation {
+    /// Installs, and waits until the manager leads and its webhooks answer.
+    pub(crate) fn start(root: &Path, kubeconfig: &Path) -> Result<Self> {
+        let folder = env::temp_dir().join(format!("kruise-manager-{}", std::process::id()));
+        fs::create_dir_all(&folder)?;
+        let path = |folder: &str| root.join(folder).display().to_string();
+        let (definitions, webhooks) = (path("charts/kruise/crds"), path("config/webhook"));
+        run(kubeconfig, &["apply", "--server-side", "--force-conflicts", "-f", &definitions], None)?;
+        let metadata =
+            json!({"name": kruise_api::names::NAMESPACE, "labels": {"control-plane": "openkruise"}});
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
+        run(kubeconfig, &["apply", "-f", "-"], Some(&namespace.to_string()))?;
+        run(kubeconfig, &["apply", "-f", &webhooks], None)?;
+        let program = env::current_exe()?.with_file_name("kruise-manager");
+        let manager = Manager::start(&program, kubeconfig, &folder)?;
+        let installation = Self { kubeconfig: kubeconfig.to_owned(), webhooks, folder, manager };
+        let manager = &installation.manager;
+        if let Err(error) = Clock::new().until(|| Ok(manager.is_ready() && manager.knows(0.0))) {
+            installation.end(false);
+            return Err(error).context("the manager did not become ready");
+        }
+        Ok(installation)
+    }
+
+    /// Runs kubectl; the answer is what it prints.
+    pub(crate) fn kubectl(&self, args: &[&str], input: Option<&str>) -> Result<String> {
+        run(&self.kubeconfig, args, input)
+    }
+
+    /// Creates or changes an object.
+    pub(crate) fn apply(&self, object: &Value) -> Result<()> {
+        self.kubectl(&["apply", "-f", "-"], Some(&object.to_string())).map(drop)
+    }
+
+    /// Takes the webhooks away and ends the manager. Its log stays if it is needed.
+    pub(crate) fn end(self, well: bool) {
+        let _ = self.kubectl(&["delete", "--ignore-not-found", "-f", &self.webhooks], None);
+        drop(self.manager);
+        if well {
+            let _ = fs::remove_dir_all(&self.folder);
+        } else {
+            println!("the log of the manager is in {}", self.folder.display());
+        }
+    }
+}
+
+fn run(kubeconfig: &Path, args: &[&str], input: Option<&str>) -> Result<String> {
+    let mut child = Command::new(cluster::kubectl()?)
+        .env("KUBECONFIG", kubeconfig)
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot start kubectl")?;
+    if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
+        stdin.write_all(input.as_bytes())?;
+    }
+    let output = child.wait_with_output()?;
+    ensure!(output.status.success(), "kubectl {} failed", args.join(" "));
+    Ok(String::from_utf8(output.stdout)?)
+}
