@@ -9,7 +9,7 @@ use kube::{Api, api::DeleteParams};
 use serde_json::{Value, json};
 
 use crate::{
-    kit::{Demo, merged, name},
+    kit::{Demo, is_available, merged, name},
     stage::{Stage, managed},
 };
 
@@ -171,6 +171,11 @@ async fn only_its_own_pods_can_be_deleted(stage: &mut Stage) -> Outcome {
     let (ending, _) = demo.uids().await.into_iter().find(|(name, _)| name != "foreign").unwrap();
     demo.change_pod(&ending, json!({"metadata": {"finalizers": [HOLD]}})).await;
     demo.sandbox.delete::<Pod>(&ending).await;
+    // Then the manager has heard of the deletion.
+    demo.until("a replacement is there", |_, pods| {
+        pods.iter().filter(|pod| is_available(pod) && name(pod) != "foreign").count() == 2
+    })
+    .await;
     for version in VERSIONS {
         let set = object(&demo, version, &json!({}));
         let cases = [
