@@ -97,8 +97,14 @@ async fn an_annotation_that_cannot_be_read_stops_nobody_else(stage: &mut Stage) 
         Backend::Embedded => String::from_utf8_lossy(&log.0.lock().unwrap()).into_owned(),
         Backend::Real => stage.process().log(),
     };
-    let look =
-        async || seen(logged().lines().any(|line| line.contains("WARN") && line.contains(&broken)), logged());
+    let look = async || {
+        seen(
+            logged()
+                .lines()
+                .any(|line| line.contains("cannot go on with all pods") && line.contains(&broken)),
+            logged(),
+        )
+    };
     demo.sandbox.eventually("the log names the pod", look).await;
 
     // The other workload is updated while this is so.

@@ -28,7 +28,7 @@ fn spelled_differently() -> Value {
         "metadata": {"labels": {"app": "old"}},
         "spec": {
             "containers": [
-                {"name": "main", "image": "app:v1", "args": ["--limit<5"], "resources": {"requests": {"cpu": "1000m"}}},
+                {"name": "main", "image": "app:v1", "args": ["--limit<5"], "resources": {"limits": {"cpu": "1000m"}, "requests": {"cpu": "10m"}}},
                 {"name": "second", "image": "app:v1", "resources": {}},
             ],
             "terminationGracePeriodSeconds": 3,
@@ -37,7 +37,7 @@ fn spelled_differently() -> Value {
     let text = concat!(
         r#"{"spec":{"template":{"$patch":"replace","metadata":{"creationTimestamp":null,"labels":{"app":"old"}},"#,
         r#""spec":{"containers":[{"args":["--limit\u003c5"],"image":"app:v1","name":"main","#,
-        r#""resources":{"requests":{"cpu":"1"}}},{"image":"app:v1","name":"second","resources":{}}],"#,
+        r#""resources":{"limits":{"cpu":"1"},"requests":{"cpu":"10m"}}},{"image":"app:v1","name":"second","resources":{}}],"#,
         r#""terminationGracePeriodSeconds":3}}}}"#,
     );
     let data: Value = serde_json::from_str(text).unwrap();
