@@ -18,6 +18,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
@@ -159,6 +160,36 @@ async fn a_watch_over_http2_ends_cleanly_with_the_server() {
             .await
             .unwrap();
     stopped.unwrap();
+}
+
+/// Sends bytes as they are; the answer's head and what has come of its body.
+async fn say(stream: &mut TlsStream<TcpStream>, head: &str, body: &[u8]) -> String {
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(body).await.unwrap();
+    stream.flush().await.unwrap();
+    let mut answer = vec![0; 4096];
+    let read = stream.read(&mut answer).await.unwrap();
+    String::from_utf8_lossy(&answer[..read]).into_owned()
+}
+
+/// Most clients read nothing before they have sent everything, and would see a broken connection otherwise.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_sends_far_too_much_gets_its_answer_and_keeps_its_connection() {
+    let folder = tempfile::tempdir().unwrap();
+    let (cluster, kubeconfig) = start(folder.path()).await;
+    let mut stream = connect(cluster.address(), &kubeconfig, Shows::ItsCertificate, "http/1.1").await;
+    let body = vec![b' '; 24 << 20];
+    let head = format!(
+        "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nhost: localhost\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let answer = say(&mut stream, &head, &body).await;
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    assert!(answer.contains("Request entity too large: limit is 3145728"), "{answer}");
+    let answer = say(&mut stream, "GET /version HTTP/1.1\r\nhost: localhost\r\n\r\n", b"").await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    cluster.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
