@@ -16,6 +16,15 @@ pub fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
     (!here.is_null()).then_some(here)
 }
 
+/// The value at a JSON pointer, for pointers without escapes (`~`), whose keys need no memory of their own.
+pub fn pointer<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('/').skip(1).try_fold(value, |here, key| match here {
+        Value::Object(members) => members.get(key),
+        Value::Array(items) => items.get(key.parse::<usize>().ok()?),
+        _ => None,
+    })
+}
+
 /// The value at a path, to change it. `None` when a step is missing or null.
 pub fn at_mut<'a>(value: &'a mut Value, path: &[&str]) -> Option<&'a mut Value> {
     let mut here = value;

@@ -85,13 +85,21 @@ pub struct Options {
     pub without: BTreeSet<Controller>,
     /// How long a node may be silent.
     pub node_grace: Duration,
+    /// How long workloads rest after each look at them. A pause lets many changes of pods become one look, which
+    /// matters where pods change while controllers run.
+    pub rest: Duration,
     /// The certificate (PEM) for `kube-root-ca.crt`; without one there is no such config map.
     pub root_ca: Option<String>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { without: BTreeSet::new(), node_grace: Duration::from_secs(40), root_ca: None }
+        Self {
+            without: BTreeSet::new(),
+            node_grace: Duration::from_secs(40),
+            rest: Duration::ZERO,
+            root_ca: None,
+        }
     }
 }
 
@@ -115,6 +123,11 @@ enum Work {
 }
 
 impl Work {
+    /// Whether every change of a pod is a reason to look again at all pods of the object.
+    fn is_of_many_pods(self) -> bool {
+        matches!(self, Self::ReplicaSet | Self::Deployment | Self::StatefulSet | Self::Job | Self::Budget)
+    }
+
     fn controller(self) -> Controller {
         match self {
             Self::Garbage => Controller::GarbageCollector,
@@ -299,6 +312,9 @@ pub async fn run(client: Local, options: Options) -> Infallible {
         let Woken::Done(key, outcome) = woken else { continue };
         match outcome {
             Ok(again) => {
+                if !options.rest.is_zero() && key.work.is_of_many_pods() {
+                    queue.rest(&key, Instant::now() + options.rest);
+                }
                 queue.done(&key);
                 if let Some(after) = again {
                     queue.add_at(key, Instant::now() + clock.real(after));

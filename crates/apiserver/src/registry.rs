@@ -102,7 +102,7 @@ pub struct Resource {
     /// The scale subresource's fields.
     pub scale: Option<ScalePaths>,
     /// Field selectors beyond `metadata.name` and `metadata.namespace`.
-    pub selectable: Vec<Text>,
+    pub selectable: Vec<Arc<str>>,
     /// Whether this is a custom resource: other update rules, lists with typed items, no strategic merge.
     pub custom: bool,
     /// The columns that people see.

@@ -7,6 +7,7 @@
 mod create;
 mod decode;
 mod delete;
+mod duplicates;
 mod list;
 mod meta;
 mod options;
@@ -28,6 +29,7 @@ use crate::store::{Draft, Record};
 
 pub(crate) use decode::{decode, parse};
 pub use delete::{DeleteOptions, Deleted, Preconditions, Propagation};
+pub(crate) use duplicates::duplicates;
 pub use list::{ListOptions, Page, Selection, VersionMatch};
 pub(crate) use options::{Query, percent_decode};
 pub(crate) use output::Shape;
@@ -93,6 +95,8 @@ pub struct WriteOptions {
     pub dry_run: bool,
     /// How strictly unknown fields are taken.
     pub field_validation: FieldValidation,
+    /// Paths of fields that the body names more than once.
+    pub duplicates: Vec<String>,
     /// Who writes, for field management.
     pub field_manager: String,
     /// Who asks.

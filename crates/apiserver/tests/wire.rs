@@ -115,6 +115,27 @@ async fn bad_bodies_get_a_status_and_never_a_panic() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_field_that_a_body_names_twice_is_told_or_refused_as_asked() {
+    let server = server();
+    let body = r#"{"metadata":{"name":"a"},"data":{"k":"1","k":"2"}}"#;
+    let post = "POST /api/v1/namespaces/default/configmaps?fieldValidation=";
+    let strict = send(&server, &format!("{post}Strict"), &["content-type: application/json"], body).await;
+    assert_eq!(strict.status(), 400);
+    let refusal: Value = serde_json::from_str(&text(strict).await).unwrap();
+    let why = "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding error: \
+               duplicate field \"data.k\"";
+    assert_eq!(refusal["message"], why);
+    let silent = send(&server, &format!("{post}Ignore"), &["content-type: application/json"], body).await;
+    assert_eq!((silent.status().as_u16(), silent.headers().contains_key("warning")), (201, false));
+    let put = "PUT /api/v1/namespaces/default/configmaps/a";
+    let warned = send(&server, put, &["content-type: application/json"], body).await;
+    assert_eq!(warned.status(), 200);
+    assert_eq!(warned.headers()["warning"], "299 - \"duplicate field \\\"data.k\\\"\"");
+    let stored: Value = serde_json::from_str(&text(warned).await).unwrap();
+    assert_eq!(stored["data"]["k"], "2", "the last one counts");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_body_without_a_content_type_is_json_and_yaml_works_both_ways() {
     let server = server();
     let line = "POST /api/v1/namespaces/default/configmaps";

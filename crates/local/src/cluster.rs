@@ -4,6 +4,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use kruise_api::catalogue::CRDS;
@@ -25,6 +26,9 @@ use crate::serve::{self, Stop};
 
 /// The port that people expect.
 const USUAL_PORT: u16 = 6443;
+
+/// How long workloads rest between looks: too short for people to see, long enough for hundreds of pods to change.
+const REST: Duration = Duration::from_millis(20);
 
 /// What a cluster is started with.
 #[derive(Clone, Debug)]
@@ -120,7 +124,7 @@ pub async fn start(settings: &Settings) -> Result<Cluster, Error> {
 
     let Settings { seed, nodes, now, speed, .. } = *settings;
     let root_ca = Some(certificates.authority.clone());
-    let options = controllers::Options { root_ca, ..controllers::Options::default() };
+    let options = controllers::Options { root_ca, rest: REST, ..controllers::Options::default() };
     let builder = Sim::builder().seed(seed).nodes(nodes).start_time(now).speed(speed);
     let mut sim = builder.controllers(options).build();
     let server = sim.server().clone();

@@ -78,7 +78,7 @@ impl Recorder {
         if let (Some(map), false) = (source.as_object_mut(), host.is_empty()) {
             map.insert("host".to_owned(), json!(host));
         }
-        let event = json!({
+        let mut event = json!({
             "metadata": {"namespace": about.namespace},
             "involvedObject": involved, "reason": reason, "message": message, "source": source,
             "firstTimestamp": at, "lastTimestamp": at, "count": 1, "type": if warning { "Warning" } else { "Normal" },
@@ -89,9 +89,12 @@ impl Recorder {
         self.last = now.as_nanosecond().max(self.last + 1);
         for _ in 0..TRIES {
             let name = format!("{}.{:x}", about.name, self.last);
-            let mut event = event.clone();
+            if self.local.server().store().get(&events.table, about.namespace, &name).is_some() {
+                self.last += 1;
+                continue;
+            }
             kruise_api::json::set(&mut event, &["metadata", "name"], name.as_str());
-            match self.local.create(&events, about.namespace, event).await {
+            match self.local.create(&events, about.namespace, std::mem::take(&mut event)).await {
                 Ok(_) => {
                     if self.repeated.len() >= REMEMBERED {
                         self.repeated.clear();
@@ -99,7 +102,6 @@ impl Recorder {
                     self.repeated.insert(key, (name, 1));
                     return;
                 }
-                Err(status) if status.reason == "AlreadyExists" => self.last += 1,
                 // An event that cannot be written (its namespace goes away) is lost, as in a real cluster.
                 Err(_) => return,
             }

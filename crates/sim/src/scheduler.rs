@@ -49,7 +49,8 @@ pub(crate) struct Scheduler {
     queue: BTreeSet<(Turn, String)>,
     /// What was last said about a pod that fits nowhere.
     said: BTreeMap<String, String>,
-    start: usize,
+    /// The node to begin with.
+    start: String,
     seed: u64,
 }
 
@@ -67,7 +68,7 @@ impl Scheduler {
             waiting: BTreeMap::new(),
             queue: BTreeSet::new(),
             said: BTreeMap::new(),
-            start: 0,
+            start: String::new(),
             store,
             local,
             pods,
@@ -104,7 +105,7 @@ impl Scheduler {
             self.cluster.node(&record.name, &record.value());
         }
         for record in self.store.list(&self.pods.table, None).1 {
-            self.see_pod(EventKind::Added, &record);
+            self.see_pod(EventKind::Added, &record, None);
         }
         self.wake_all();
     }
@@ -126,7 +127,7 @@ impl Scheduler {
             }
         }
         for event in &pods {
-            helps |= self.see_pod(event.kind, &event.new);
+            helps |= self.see_pod(event.kind, &event.new, event.old.as_deref());
         }
         if helps {
             self.wake_all();
@@ -135,7 +136,7 @@ impl Scheduler {
     }
 
     /// Returns whether other pods may fit now.
-    fn see_pod(&mut self, kind: EventKind, record: &Record) -> bool {
+    fn see_pod(&mut self, kind: EventKind, record: &Record, before: Option<&Record>) -> bool {
         let uid = record.uid.to_string();
         let over =
             kind == EventKind::Deleted || matches!(record.field("status.phase"), "Succeeded" | "Failed");
@@ -153,7 +154,9 @@ impl Scheduler {
                 // A new neighbour may be what a pod with affinity waits for.
                 return true;
             }
-            return self.resized(&uid, record);
+            // Most changes are of the status, which takes no room.
+            let same = |before: &Record| before.labels == record.labels && before.has_spec_of(record);
+            return !before.is_some_and(same) && self.resized(&uid, record);
         }
         if record.deleting || record.field("spec.schedulerName") != NAME {
             self.forget(&uid);
@@ -177,7 +180,6 @@ impl Scheduler {
     /// A placed pod may ask for other resources later.
     fn resized(&mut self, uid: &str, record: &Record) -> bool {
         let Some(placed) = self.cluster.placed.get(uid) else { return false };
-        // Most changes are status; only those of the specification count generations.
         let wants = Wants::read(&record.value());
         if (wants.cpu, wants.memory) == (placed.cpu, placed.memory) && wants.labels == placed.labels {
             return false;
@@ -207,9 +209,9 @@ impl Scheduler {
         let wants = wants.clone();
         let (namespace, name) = (wants.namespace.as_str(), wants.name.as_str());
         let about = About { namespace, name, uid, field: "" };
-        match fit::choose(&mut self.cluster, &wants, self.start, self.seed) {
-            Ok((node, looked)) => {
-                self.start = (self.start + looked) % self.cluster.places.len().max(1);
+        match fit::choose(&mut self.cluster, &wants, &self.start, self.seed) {
+            Ok((node, next)) => {
+                self.start = next;
                 // The place is taken at once; the event of the bind confirms it.
                 self.cluster.put(uid, Placed::new(&wants, &node));
                 match self.local.bind(namespace, name, &node).await {

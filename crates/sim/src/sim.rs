@@ -38,6 +38,7 @@ pub struct Builder {
     heartbeat: Option<Duration>,
     steps: Steps,
     events: bool,
+    parallel: bool,
     controllers: controllers::Options,
 }
 
@@ -52,6 +53,7 @@ impl Default for Builder {
             heartbeat: None,
             steps: Steps::default(),
             events: true,
+            parallel: false,
             controllers: controllers::Options::default(),
         }
     }
@@ -130,6 +132,14 @@ impl Builder {
     #[must_use]
     pub fn without_events(mut self) -> Self {
         self.events = false;
+        self
+    }
+
+    /// Nodes live beside scheduler and controllers, on several threads where the runtime has them. That is faster,
+    /// but one seed no longer gives one history.
+    #[must_use]
+    pub fn parallel(mut self) -> Self {
+        self.parallel = true;
         self
     }
 
@@ -212,27 +222,37 @@ impl Sim {
         let scheduler = Scheduler::new(local.clone(), seed, events);
         let expiry = crate::events::watch(&local);
         let options = self.builder.controllers.clone();
+        let nodes = async {
+            if let Some(kubelets) = kubelets {
+                kubelets.run().await;
+            }
+        };
+        let placing = async {
+            if let Some(scheduler) = scheduler {
+                scheduler.run().await;
+            }
+        };
+        let expiring = {
+            let local = local.clone();
+            async move {
+                if let Some((events, cursor)) = expiry {
+                    crate::events::expire(local, events, cursor).await;
+                }
+            }
+        };
+        let controllers = async move {
+            controllers::run(local, options).await;
+        };
+        if self.builder.parallel {
+            self.spawn(nodes);
+            self.spawn(async move {
+                futures::join!(controllers, placing, expiring);
+            });
+            return;
+        }
         // One task for all of them: tokio wakes several tasks that wait for one signal in a random order, but one
         // task looks at its parts always in the same order.
         self.spawn(async move {
-            let nodes = async {
-                if let Some(kubelets) = kubelets {
-                    kubelets.run().await;
-                }
-            };
-            let placing = async {
-                if let Some(scheduler) = scheduler {
-                    scheduler.run().await;
-                }
-            };
-            let expiring = async {
-                if let Some((events, cursor)) = expiry {
-                    crate::events::expire(local.clone(), events, cursor).await;
-                }
-            };
-            let controllers = async {
-                controllers::run(local.clone(), options).await;
-            };
             futures::join!(nodes, controllers, placing, expiring);
         });
     }

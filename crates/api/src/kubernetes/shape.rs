@@ -84,8 +84,10 @@ pub fn canonical(type_name: &str, value: &mut Value, unknown: Unknown) -> Result
     let shapes = shapes();
     let index = *shapes.by_name.get(type_name).ok_or_else(|| Error::NoShape(type_name.to_owned()))?;
     let mut walk = Walk { shapes, unknown, found: Vec::new(), path: Vec::new() };
-    *value = walk.write(&Type::Struct(index), value, "")?;
-    Ok(walk.found)
+    let written = walk.write(&Type::Struct(index), value, "")?;
+    let found = walk.found;
+    *value = written;
+    Ok(found)
 }
 
 /// The members of `value` that its type does not have.
@@ -123,6 +125,36 @@ struct Field {
 struct Shape {
     name: &'static str,
     fields: Vec<Field>,
+    /// The fields' places in `fields`, by name.
+    by_name: BTreeMap<&'static str, usize>,
+    /// The places of fields that are written although they are absent.
+    always: Vec<usize>,
+}
+
+impl Shape {
+    fn new(name: &'static str, fields: Vec<Field>) -> Self {
+        let by_name = fields.iter().enumerate().map(|(place, field)| (field.name, place)).collect();
+        let always =
+            fields.iter().enumerate().filter(|(_, field)| !field.is_left_out()).map(|(place, _)| place);
+        Self { name, always: always.collect(), by_name, fields }
+    }
+}
+
+impl Field {
+    /// Whether the absent member is not written.
+    fn is_left_out(&self) -> bool {
+        self.optional
+            && !matches!(
+                self.kind,
+                Type::Quantity
+                    | Type::Time
+                    | Type::MicroTime
+                    | Type::IntOrString
+                    | Type::Duration
+                    | Type::Any
+                    | Type::Struct(_)
+            )
+    }
 }
 
 struct Shapes {
@@ -137,9 +169,10 @@ fn shapes() -> &'static Shapes {
         let by_name: BTreeMap<&'static str, usize> =
             lines().enumerate().map(|(index, (name, _))| (name, index)).collect();
         let shapes = lines()
-            .map(|(name, members)| Shape {
-                name: name.rsplit('.').next().unwrap_or(name),
-                fields: members.split_whitespace().filter_map(|member| field(member, &by_name)).collect(),
+            .map(|(name, members)| {
+                let fields =
+                    members.split_whitespace().filter_map(|member| field(member, &by_name)).collect();
+                Shape::new(name.rsplit('.').next().unwrap_or(name), fields)
             })
             .collect();
         Shapes { by_name, shapes }
@@ -182,20 +215,20 @@ fn kind(code: &str, by_name: &BTreeMap<&'static str, usize>) -> Option<Type> {
     })
 }
 
-enum Step {
-    Member(String),
+enum Step<'v> {
+    Member(&'v str),
     Index(usize),
 }
 
-struct Walk {
+struct Walk<'v> {
     shapes: &'static Shapes,
     unknown: Unknown,
     found: Vec<String>,
-    path: Vec<Step>,
+    path: Vec<Step<'v>>,
 }
 
-impl Walk {
-    fn write(&mut self, kind: &Type, value: &Value, owner: &str) -> Result<Value, Error> {
+impl<'v> Walk<'v> {
+    fn write(&mut self, kind: &Type, value: &'v Value, owner: &str) -> Result<Value, Error> {
         if value.is_null() {
             return Ok(self.zero(kind));
         }
@@ -233,7 +266,7 @@ impl Walk {
             (Type::Map(inner), Value::Object(items)) => {
                 let mut written = Map::new();
                 for (key, item) in items {
-                    self.path.push(Step::Member(key.clone()));
+                    self.path.push(Step::Member(key));
                     written.insert(key.clone(), self.write(inner, item, owner)?);
                     self.path.pop();
                 }
@@ -244,32 +277,37 @@ impl Walk {
         }
     }
 
-    fn members(&mut self, index: usize, members: &Map<String, Value>) -> Result<Value, Error> {
+    fn members(&mut self, index: usize, members: &'v Map<String, Value>) -> Result<Value, Error> {
         let Some(shape) = self.shapes.shapes.get(index) else { return Ok(Value::Object(members.clone())) };
         let mut written = Map::new();
+        let mut present = Vec::with_capacity(members.len());
         for (name, value) in members {
-            if shape.fields.iter().any(|field| field.name == name) {
+            if let Some(place) = shape.by_name.get(name.as_str()) {
+                present.push((*place, value));
                 continue;
             }
-            self.path.push(Step::Member(name.clone()));
+            self.path.push(Step::Member(name));
             self.found.push(self.full_path());
             self.path.pop();
             if self.unknown == Unknown::Keep {
                 written.insert(name.clone(), value.clone());
             }
         }
-        for field in &shape.fields {
-            let value = match members.get(field.name) {
-                Some(value) => {
-                    self.path.push(Step::Member(field.name.to_owned()));
-                    let value = self.write(&field.kind, value, shape.name)?;
-                    self.path.pop();
-                    value
-                }
-                None => self.zero(&field.kind),
-            };
+        // Of several mistakes the one in the first field of the type is told.
+        present.sort_unstable_by_key(|(place, _)| *place);
+        for (place, value) in &present {
+            let Some(field) = shape.fields.get(*place) else { continue };
+            self.path.push(Step::Member(field.name));
+            let value = self.write(&field.kind, value, shape.name)?;
+            self.path.pop();
             if !(field.optional && is_empty(&field.kind, &value)) {
                 written.insert(field.name.to_owned(), value);
+            }
+        }
+        for place in &shape.always {
+            let absent = present.binary_search_by_key(place, |(place, _)| *place).is_err();
+            if let Some(field) = shape.fields.get(*place).filter(|_| absent) {
+                written.insert(field.name.to_owned(), self.zero(&field.kind));
             }
         }
         Ok(Value::Object(written))
@@ -292,7 +330,8 @@ impl Walk {
             Type::Struct(index) => {
                 let mut walk =
                     Walk { shapes: self.shapes, unknown: self.unknown, found: Vec::new(), path: Vec::new() };
-                walk.members(*index, &Map::new()).unwrap_or_else(|_| Value::Object(Map::new()))
+                let nothing = Map::new();
+                walk.members(*index, &nothing).unwrap_or_else(|_| Value::Object(Map::new()))
             }
         }
     }
@@ -307,7 +346,7 @@ impl Walk {
             Value::Object(_) => "object",
         };
         let members = self.path.iter().filter_map(|step| match step {
-            Step::Member(name) => Some(name.as_str()),
+            Step::Member(name) => Some(*name),
             Step::Index(_) => None,
         });
         Error::Type {

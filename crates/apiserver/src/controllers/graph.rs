@@ -78,8 +78,15 @@ impl Graph {
     /// Takes in an event.
     pub(super) fn observe(&mut self, table: &Arc<str>, event: &Event) -> Stir {
         let record = &event.new;
-        let key: ObjectKey = (table.clone(), record.namespace.clone(), record.name.clone());
         let mut stir = Stir::default();
+        // Most changes are of status alone. What is on its way out is looked at each time.
+        if event.kind == EventKind::Modified
+            && !record.deleting
+            && event.old.as_ref().is_some_and(|old| old.has_metadata_of(record))
+        {
+            return stir;
+        }
+        let key: ObjectKey = (table.clone(), record.namespace.clone(), record.name.clone());
         if event.kind == EventKind::Deleted {
             stir.owners = self.replace(&key, Vec::new());
             stir.check = self.dependents_of(&record.uid);

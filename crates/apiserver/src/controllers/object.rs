@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kruise_api::json::pointer as at;
 use serde_json::{Map, Value, json};
 
 use crate::patch::Patch;
@@ -11,17 +12,17 @@ use crate::status::Status;
 
 /// A text at a JSON pointer; empty when there is none.
 pub(super) fn text<'v>(object: &'v Value, path: &str) -> &'v str {
-    object.pointer(path).and_then(Value::as_str).unwrap_or_default()
+    at(object, path).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// A whole number at a JSON pointer.
 pub(super) fn number(object: &Value, path: &str) -> Option<i64> {
-    object.pointer(path).and_then(Value::as_i64)
+    at(object, path).and_then(Value::as_i64)
 }
 
 /// A truth value at a JSON pointer; false when there is none.
 pub(super) fn flag(object: &Value, path: &str) -> bool {
-    object.pointer(path).and_then(Value::as_bool).unwrap_or(false)
+    at(object, path).and_then(Value::as_bool).unwrap_or(false)
 }
 
 /// A time at a JSON pointer.
@@ -31,7 +32,7 @@ pub(super) fn time(object: &Value, path: &str) -> Option<Timestamp> {
 
 /// The items of a list at a JSON pointer.
 pub(super) fn items<'v>(object: &'v Value, path: &str) -> &'v [Value] {
-    object.pointer(path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    at(object, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// One annotation.
@@ -41,7 +42,7 @@ pub(super) fn annotation<'v>(object: &'v Value, name: &str) -> Option<&'v str> {
 
 /// Whether the object is on its way out.
 pub(super) fn deleting(object: &Value) -> bool {
-    object.pointer("/metadata/deletionTimestamp").is_some_and(|at| !at.is_null())
+    at(object, "/metadata/deletionTimestamp").is_some_and(|at| !at.is_null())
 }
 
 /// The object inside an object, made when it is absent.

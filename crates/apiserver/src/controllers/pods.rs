@@ -1,5 +1,6 @@
 //! An index of pods with the few things that controllers ask about them, read once per change.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -65,7 +66,7 @@ impl Pod {
 
     /// Reads the record.
     pub(super) fn read(record: &Arc<Record>) -> Self {
-        let part: Part = serde_json::from_slice(&record.json).unwrap_or_default();
+        let part: Part<'_> = serde_json::from_slice(&record.json).unwrap_or_default();
         let ready = part.status.conditions.iter().find(|c| c.kind == "Ready" && c.status == "True");
         let created = part.metadata.creation_timestamp.parse().unwrap_or(Timestamp::UNIX_EPOCH);
         let tracked = part.metadata.finalizers.iter().any(|name| name == TRACKING);
@@ -77,7 +78,7 @@ impl Pod {
                 .into_iter()
                 .find(|owner| owner.controller == Some(true)),
             node: part.spec.node_name,
-            phase: match part.status.phase.as_str() {
+            phase: match &*part.status.phase {
                 "Running" => Phase::Running,
                 "Succeeded" => Phase::Succeeded,
                 "Failed" => Phase::Failed,
@@ -97,16 +98,19 @@ impl Pod {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Part {
-    metadata: MetaPart,
+struct Part<'a> {
+    #[serde(borrow)]
+    metadata: MetaPart<'a>,
     spec: SpecPart,
-    status: StatusPart,
+    #[serde(borrow)]
+    status: StatusPart<'a>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct MetaPart {
-    creation_timestamp: String,
+struct MetaPart<'a> {
+    #[serde(borrow)]
+    creation_timestamp: Cow<'a, str>,
     annotations: Option<BTreeMap<String, String>>,
     owner_references: Vec<Owner>,
     finalizers: Vec<String>,
@@ -120,19 +124,23 @@ struct SpecPart {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct StatusPart {
-    phase: String,
-    conditions: Vec<ConditionPart>,
+struct StatusPart<'a> {
+    #[serde(borrow)]
+    phase: Cow<'a, str>,
+    #[serde(borrow)]
+    conditions: Vec<ConditionPart<'a>>,
     container_statuses: Vec<ContainerPart>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct ConditionPart {
-    #[serde(rename = "type")]
-    kind: String,
-    status: String,
-    last_transition_time: Option<String>,
+struct ConditionPart<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    status: Cow<'a, str>,
+    #[serde(borrow)]
+    last_transition_time: Option<Cow<'a, str>>,
 }
 
 #[derive(Default, Deserialize)]

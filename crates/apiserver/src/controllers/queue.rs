@@ -10,6 +10,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(5);
 /// The longest pause after many failures.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1000);
 
+/// How many resting keys are remembered.
+const MOST_RESTING: usize = 4096;
+
 /// Keys that wait for work. A key that is worked on is not handed out a second time until it is done.
 #[derive(Debug)]
 pub(super) struct Queue<K> {
@@ -25,6 +28,8 @@ pub(super) struct Queue<K> {
     /// Keys that came back while they were worked on.
     again: BTreeSet<K>,
     failures: BTreeMap<K, u32>,
+    /// Until when keys rest after their work.
+    resting: BTreeMap<K, Instant>,
     arrivals: u64,
 }
 
@@ -38,13 +43,27 @@ impl<K: Ord + Clone> Queue<K> {
             running: BTreeSet::new(),
             again: BTreeSet::new(),
             failures: BTreeMap::new(),
+            resting: BTreeMap::new(),
             arrivals: 0,
         }
     }
 
+    /// Lets a key rest after its work: what wakes it earlier is worked on then, all at once.
+    pub(super) fn rest(&mut self, key: &K, until: Instant) {
+        if self.resting.len() >= MOST_RESTING {
+            self.resting.clear();
+        }
+        self.resting.insert(key.clone(), until);
+    }
+
     /// Adds a key; a key that already waits keeps its place.
     pub(super) fn add(&mut self, key: K) {
-        if self.running.contains(&key) {
+        if let Some(until) = self.resting.get(&key).copied()
+            && !self.running.contains(&key)
+        {
+            // A time that is over is found at the next look for work.
+            self.add_at(key, until);
+        } else if self.running.contains(&key) {
             self.again.insert(key);
         } else if !self.place.contains_key(&key) {
             self.arrivals += 1;
@@ -70,6 +89,7 @@ impl<K: Ord + Clone> Queue<K> {
         while self.delayed.first().is_some_and(|(at, _)| *at <= now) {
             let Some((_, key)) = self.delayed.pop_first() else { break };
             self.due.remove(&key);
+            self.resting.remove(&key);
             self.add(key);
         }
         let (_, key) = self.ready.pop_first()?;
@@ -146,6 +166,24 @@ mod tests {
         queue.pop(at).unwrap();
         queue.failed(&"a", at, |pause| pause);
         assert_eq!(queue.next_due(), Some(at + Duration::from_millis(5)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_resting_key_is_worked_on_once_for_all_that_woke_it() {
+        let mut queue = Queue::new();
+        let now = Instant::now();
+        let later = now + Duration::from_millis(20);
+        queue.add("a");
+        let key = queue.pop(now).unwrap();
+        queue.add("a");
+        queue.rest(&key, later);
+        queue.done(&key);
+        queue.add("a");
+        assert_eq!((queue.pop(now), queue.next_due()), (None, Some(later)));
+        assert_eq!((queue.pop(later), queue.pop(later)), (Some("a"), None));
+        queue.done(&"a");
+        queue.add("a");
+        assert_eq!(queue.pop(later), Some("a"), "who did not rest again is worked on at once");
     }
 
     #[tokio::test(start_paused = true)]

@@ -194,7 +194,7 @@ fn resource(object: &Value, version: &Value, storage: &str, rules: Custom) -> Re
         scale,
         selectable: selectable
             .iter()
-            .map(|field| owned(text(field, "/jsonPath").trim_start_matches('.')))
+            .map(|field| Arc::from(text(field, "/jsonPath").trim_start_matches('.')))
             .collect(),
         custom: true,
         printer: Printer::custom(list(version, "/additionalPrinterColumns")),

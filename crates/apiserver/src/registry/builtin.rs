@@ -196,7 +196,7 @@ fn resource(row: &Row) -> Resource {
             status_replicas: ".status.replicas".into(),
             selector: Some(".spec.selector".into()),
         }),
-        selectable: texts(row.selectable),
+        selectable: row.selectable.iter().map(|label| Arc::from(*label)).collect(),
         custom: false,
         printer: Printer::built_in(row.group, row.kind),
         schema: None,

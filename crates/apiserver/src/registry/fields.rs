@@ -3,7 +3,6 @@
 //! They are taken out of an object when it is stored, so that a selector never parses JSON.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -18,7 +17,7 @@ pub fn of(resource: &Resource, object: &Value) -> Vec<Field> {
         .iter()
         .filter_map(|label| {
             let value = value(&resource.kind, object, label)?;
-            (!value.is_empty()).then(|| (Arc::from(label.as_ref()), value.into()))
+            (!value.is_empty()).then(|| (label.clone(), value.into()))
         })
         .collect()
 }
@@ -60,7 +59,7 @@ pub fn canonical<'l>(resource: &Resource, label: &'l str) -> Option<Cow<'l, str>
         },
         _ => label.into(),
     };
-    resource.selectable.contains(&label).then_some(label)
+    resource.selectable.iter().any(|known| **known == *label).then_some(label)
 }
 
 fn at<'v>(object: &'v Value, path: &str) -> Option<&'v Value> {

@@ -61,50 +61,52 @@ impl ApiServer {
 
         let generate = text(&object, "generateName");
         let generated = text(&object, "name").is_empty() && !generate.is_empty();
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            let mut object = object.clone();
+        // A generated name that is taken is drawn again.
+        for tries in 1.. {
             self.fill_system_fields(&mut object, if generated { Some(&generate) } else { None });
-            strategy::prepare_create(self, resource, &mut object);
-            let name = text(&object, "name");
-            let mut errors = meta::validate(resource, &object);
-            errors.extend(resource.rules.validate_create(resource, &object));
-            if !errors.is_empty() {
-                return Err(Status::invalid(resource.group_kind(), &name, errors));
+            let taken =
+                || self.store().get(&resource.table, &target.namespace, &text(&object, "name")).is_some();
+            if !generated || tries >= NAME_TRIES || !taken() {
+                break;
             }
-            let named = Attributes { name: &name, ..attributes_of(&attributes) };
-            for hook in &hooks {
-                hook.validate(&named, Some(&object)).await?;
+        }
+        strategy::prepare_create(self, resource, &mut object);
+        let name = text(&object, "name");
+        let mut errors = meta::validate(resource, &object);
+        errors.extend(resource.rules.validate_create(resource, &object));
+        if !errors.is_empty() {
+            return Err(Status::invalid(resource.group_kind(), &name, errors));
+        }
+        let named = Attributes { name: &name, ..attributes_of(&attributes) };
+        for hook in &hooks {
+            hook.validate(&named, Some(&object)).await?;
+        }
+        let draft = self.draft(resource, object).await?;
+        // Right before storing. What another thread stores at this moment is not counted.
+        quota::admit(self, resource, &target.namespace, &name)?;
+        let stored = if options.dry_run {
+            match self.store().get(&resource.table, &target.namespace, &name) {
+                Some(_) => Err(Refused::Exists),
+                None => Record::encode(draft, None).map(Arc::new).map_err(Refused::Malformed),
             }
-            let draft = self.draft(resource, object).await?;
-            // Between counting and storing nobody else stores.
-            quota::admit(self, resource, &target.namespace, &name)?;
-            let stored = if options.dry_run {
-                match self.store().get(&resource.table, &target.namespace, &name) {
-                    Some(_) => Err(Refused::Exists),
-                    None => Record::encode(draft, None).map(Arc::new).map_err(Refused::Malformed),
+        } else {
+            self.store().create(&resource.table, draft)
+        };
+        match stored {
+            Ok(record) => {
+                if !options.dry_run {
+                    self.definitions_follow(resource, &name, false).await;
                 }
-            } else {
-                self.store().create(&resource.table, draft)
-            };
-            match stored {
-                Ok(record) => {
-                    if !options.dry_run {
-                        self.definitions_follow(resource, &name, false).await;
-                    }
-                    if resource.table.as_ref() == "/namespaces" && !options.dry_run {
-                        self.furnish(&record.name).await?;
-                    }
-                    return Ok(record);
+                if resource.table.as_ref() == "/namespaces" && !options.dry_run {
+                    self.furnish(&record.name).await?;
                 }
-                Err(Refused::Exists) if generated && tries < NAME_TRIES => {}
-                Err(Refused::Exists) if generated => {
-                    return Err(Status::generate_name_conflict(resource.group_resource(), &name, 1));
-                }
-                Err(Refused::Malformed(why)) => return Err(Status::bad_request(why)),
-                Err(_) => return Err(Status::already_exists(resource.group_resource(), &name)),
+                Ok(record)
             }
+            Err(Refused::Exists) if generated => {
+                Err(Status::generate_name_conflict(resource.group_resource(), &name, 1))
+            }
+            Err(Refused::Malformed(why)) => Err(Status::bad_request(why)),
+            Err(_) => Err(Status::already_exists(resource.group_resource(), &name)),
         }
     }
 

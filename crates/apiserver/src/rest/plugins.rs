@@ -3,6 +3,7 @@
 //! Of the ServiceAccount plugin only the name is set; no token volume is mounted, since nothing here checks
 //! tokens. The plugins run before the hooks of [`crate::admission`].
 
+use kruise_api::json::pointer as at;
 use serde_json::{Value, json};
 
 use super::Target;
@@ -78,7 +79,7 @@ fn service_account(
     namespace: &str,
     pod: &Value,
 ) -> Result<(), Status> {
-    let text = |path: &str| pod.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let text = |path: &str| at(pod, path).and_then(Value::as_str).unwrap_or_default();
     let name = text("/spec/serviceAccountName");
     if server.store().get("/serviceaccounts", namespace, name).is_some() {
         return Ok(());
@@ -99,21 +100,20 @@ fn storage_class(server: &ApiServer, claim: &mut Value) {
         .iter()
         .map(|class| class.value())
         .filter(|class| {
-            let marks = class.pointer("/metadata/annotations");
+            let marks = at(class, "/metadata/annotations");
             let mark = marks.and_then(|marks| marks.get("storageclass.kubernetes.io/is-default-class"));
             mark.and_then(Value::as_str) == Some("true")
         })
         .max_by(|a, b| {
             let age = |class: &Value| {
-                class
-                    .pointer("/metadata/creationTimestamp")
+                at(class, "/metadata/creationTimestamp")
                     .and_then(Value::as_str)
                     .unwrap_or_default()
                     .to_owned()
             };
             age(a).cmp(&age(b))
         });
-    if let Some(name) = default.as_ref().and_then(|class| class.pointer("/metadata/name")) {
+    if let Some(name) = default.as_ref().and_then(|class| at(class, "/metadata/name")) {
         spec.insert("storageClassName".to_owned(), name.clone());
     }
 }
@@ -121,7 +121,7 @@ fn storage_class(server: &ApiServer, claim: &mut Value) {
 /// Resolves `priorityClassName` (or the global default class) to a number.
 fn priority(server: &ApiServer, resource: &Resource, pod: &mut Value) -> Result<(i32, String), Status> {
     const CLASSES: &str = "scheduling.k8s.io/priorityclasses";
-    let name = pod.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let name = at(pod, "/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
     let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else {
         return Ok((0, PREEMPT.to_owned()));
     };
@@ -144,7 +144,7 @@ fn priority(server: &ApiServer, resource: &Resource, pod: &mut Value) -> Result<
     let value = class.as_ref().and_then(|class| class.get("value")).and_then(Value::as_i64).unwrap_or(0);
     let policy = class.as_ref().and_then(|class| class.get("preemptionPolicy")).and_then(Value::as_str);
     let policy = policy.unwrap_or(PREEMPT).to_owned();
-    if let Some(class) = class.as_ref().and_then(|class| class.pointer("/metadata/name")).cloned() {
+    if let Some(class) = class.as_ref().and_then(|class| at(class, "/metadata/name")).cloned() {
         spec.insert("priorityClassName".to_owned(), class);
     }
     if spec.get("priority").and_then(Value::as_i64).is_some_and(|given| given != value) {

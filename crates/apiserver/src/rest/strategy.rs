@@ -3,6 +3,7 @@
 
 pub(super) mod service;
 
+use kruise_api::json::pointer as at;
 use serde_json::{Map, Value, json};
 
 use crate::registry::{Resource, StatusPart};
@@ -98,7 +99,7 @@ pub(super) fn prepare_update(
         Some(_) => {}
     }
     if resource.generation {
-        let generation = old.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
+        let generation = at(old, "/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
         let bump = subresource != Some("status") && counts(resource, object, old);
         set_meta(object, "generation", json!(generation + i64::from(bump)));
     } else {
@@ -132,9 +133,9 @@ fn status_write(resource: &Resource, object: &mut Value, old: &Value) {
     if is("", "Pod") {
         carry(object, old, "spec");
         carry_meta(object, old, "ownerReferences");
-        let qos = object.pointer("/status/qosClass").and_then(Value::as_str).unwrap_or_default();
+        let qos = at(object, "/status/qosClass").and_then(Value::as_str).unwrap_or_default();
         if qos.is_empty()
-            && let Some(qos) = old.pointer("/status/qosClass").cloned()
+            && let Some(qos) = at(old, "/status/qosClass").cloned()
             && let Some(status) = object.get_mut("status").and_then(Value::as_object_mut)
         {
             status.insert("qosClass".to_owned(), qos);
@@ -158,8 +159,7 @@ fn status_write(resource: &Resource, object: &mut Value, old: &Value) {
         return;
     }
     let mut result = old.clone();
-    if let (Some(map), Some(meta)) =
-        (result.as_object_mut(), object.pointer("/metadata/managedFields").cloned())
+    if let (Some(map), Some(meta)) = (result.as_object_mut(), at(object, "/metadata/managedFields").cloned())
         && let Some(into) = map.get_mut("metadata").and_then(Value::as_object_mut)
     {
         into.insert("managedFields".to_owned(), meta);
@@ -229,8 +229,7 @@ fn counts(resource: &Resource, object: &Value, old: &Value) -> bool {
     }
     let annotations_count = resource.group == "apps" && resource.kind == "Deployment";
     object.get("spec") != old.get("spec")
-        || (annotations_count
-            && object.pointer("/metadata/annotations") != old.pointer("/metadata/annotations"))
+        || (annotations_count && at(object, "/metadata/annotations") != at(old, "/metadata/annotations"))
 }
 
 fn carry(object: &mut Value, old: &Value, key: &str) {

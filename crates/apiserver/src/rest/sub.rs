@@ -162,7 +162,7 @@ impl ApiServer {
             let old = self.read(&target.resource, &record).await?;
             let mut object = old.clone();
             change(&mut object)?;
-            match self.commit(target, &record, object, &old, dry_run).await? {
+            match self.commit(target, &record, object, &old, None, dry_run).await? {
                 Ok(record) => return Ok(record),
                 Err(Refused::Moved) => {}
                 Err(Refused::Malformed(why)) => return Err(Status::internal(why)),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kruise_api::json::pointer as at;
 use serde_json::{Value, json};
 
 use super::create::drop_empty;
@@ -101,7 +102,10 @@ impl ApiServer {
                     report_unknown_in_patch(patch, patched, options, &unknown)?;
                 }
             }
-            if let Some(spec) = spec.take() {
+            let hooks = self.admission();
+            // Hooks see whole objects, and rules of workloads may.
+            let shows_spec = !hooks.is_empty() || resource.group == "apps";
+            if let Some(spec) = spec.take_if(|_| shows_spec) {
                 put_spec(&mut object, spec.clone());
                 put_spec(&mut old, spec);
             }
@@ -122,7 +126,6 @@ impl ApiServer {
                 warnings: &options.warnings,
             };
             plugins::mutate(&attributes, &mut object)?;
-            let hooks = self.admission();
             for hook in &hooks {
                 hook.mutate(&attributes, &mut object).await?;
             }
@@ -133,7 +136,7 @@ impl ApiServer {
             for hook in &hooks {
                 hook.validate(&attributes, Some(&object)).await?;
             }
-            match self.commit(target, &record, object, &old, options.dry_run).await? {
+            match self.commit(target, &record, object, &old, spec, options.dry_run).await? {
                 Ok(record) => return Ok(record),
                 Err(Refused::Moved) if !pinned && tries < PATCH_TRIES => {}
                 Err(Refused::Moved) => return Err(Status::modified(resource.group_resource(), &target.name)),
@@ -167,13 +170,14 @@ impl ApiServer {
     }
 
     /// Stores a changed object; or nothing, if nothing changed; or removes it, if this was the last thing its
-    /// deletion waited for.
+    /// deletion waited for. `spec` is a part of both that was taken out.
     pub(super) async fn commit(
         &self,
         target: &Target,
         record: &Arc<Record>,
         mut object: Value,
         old: &Value,
+        spec: Option<Value>,
         dry_run: bool,
     ) -> Result<Result<Arc<Record>, Refused>, Status> {
         let resource = &target.resource;
@@ -181,6 +185,9 @@ impl ApiServer {
         // What is stored in another version is written anew even if nothing else changed: migrations rely on it.
         if object == *old && record.is_in(&resource.storage_api_version) {
             return Ok(Ok(record.clone()));
+        }
+        if let Some(spec) = spec {
+            put_spec(&mut object, spec);
         }
         let ends = deletion_ends(resource, &object, old);
         let draft = self.draft(resource, object).await?;
@@ -225,10 +232,9 @@ fn put_spec(object: &mut Value, spec: Value) {
 
 /// Whether the change removes the last finalizer of an object whose grace period is over.
 fn deletion_ends(resource: &Resource, object: &Value, old: &Value) -> bool {
-    let list =
-        |path: &str| object.pointer(path).and_then(Value::as_array).is_some_and(|list| !list.is_empty());
-    let deleting = old.pointer("/metadata/deletionTimestamp").is_some_and(|at| !at.is_null());
-    let grace = old.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
+    let list = |path: &str| at(object, path).and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+    let deleting = at(old, "/metadata/deletionTimestamp").is_some_and(|at| !at.is_null());
+    let grace = at(old, "/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
     let namespace = resource.group.is_empty() && resource.plural == "namespaces";
     deleting
         && !list("/metadata/finalizers")
@@ -238,7 +244,7 @@ fn deletion_ends(resource: &Resource, object: &Value, old: &Value) -> bool {
 
 /// The name in the object and the name in the path must agree.
 pub(super) fn check_name(target: &Target, object: &Value) -> Result<(), Status> {
-    match object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default() {
+    match at(object, "/metadata/name").and_then(Value::as_str).unwrap_or_default() {
         "" => Err(Status::bad_request(format!(
             "the name of the object ({} based on URL) was undeterminable: name must be provided",
             target.name
@@ -259,9 +265,8 @@ fn check_version(
     old: &Value,
     put: bool,
 ) -> Result<bool, Status> {
-    let text = |value: &Value, path: &str| {
-        value.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned()
-    };
+    let text =
+        |value: &Value, path: &str| at(value, path).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (given, current) =
         (text(object, "/metadata/resourceVersion"), text(old, "/metadata/resourceVersion"));
     let (uid, old_uid) = (text(object, "/metadata/uid"), text(old, "/metadata/uid"));
@@ -305,16 +310,17 @@ fn unversioned(resource: &Resource, name: &str) -> Status {
     Status::invalid(GroupKind::new(&resource.group, &resource.plural), name, vec![error])
 }
 
-/// Unknown fields: silence, warnings, or a refusal.
+/// Unknown and repeated fields: silence, warnings, or a refusal.
 pub(super) fn report_unknown(
     resource: &Resource,
     options: &WriteOptions,
     paths: &[String],
 ) -> Result<(), Status> {
-    if paths.is_empty() {
+    if paths.is_empty() && options.duplicates.is_empty() {
         return Ok(());
     }
-    let texts = unknown_texts(paths);
+    let repeated = options.duplicates.iter().map(|path| format!("duplicate field {}", field::quote(path)));
+    let texts: Vec<String> = repeated.chain(unknown_texts(paths)).collect();
     match options.field_validation {
         FieldValidation::Ignore => {}
         FieldValidation::Warn => texts.into_iter().for_each(|text| options.warnings.add(text)),

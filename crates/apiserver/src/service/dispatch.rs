@@ -15,8 +15,8 @@ use crate::openapi;
 use crate::patch::{Accepts, Patch};
 use crate::registry::Resource;
 use crate::rest::{
-    Answer, DeleteOptions, Deleted, ListOptions, Query, Selection, Shape, Target, WatchOptions, WriteOptions,
-    decode, parse,
+    Answer, DeleteOptions, Deleted, FieldValidation, ListOptions, Query, Selection, Shape, Target,
+    WatchOptions, WriteOptions, decode, duplicates, parse,
 };
 use crate::server::ApiServer;
 use crate::status::Status;
@@ -198,10 +198,8 @@ impl Call<'_> {
     }
 
     async fn create(&self) -> Result<Response<ApiBody>, Status> {
-        let options = self.write_options("CreateOptions")?;
         let resource = &self.target.resource;
-        let kind = self.kind_of_body();
-        let mut object = parse(self.content_type(), &self.body, &kind)?;
+        let (mut object, options) = self.body_and_options("CreateOptions")?;
         if self.target.subresource.is_some() {
             let answer = self.server.post_sub(&self.target, object, &options).await?;
             return self.answer(StatusCode::CREATED, answer).await;
@@ -232,9 +230,7 @@ impl Call<'_> {
     }
 
     async fn update(&self) -> Result<Response<ApiBody>, Status> {
-        let options = self.write_options("UpdateOptions")?;
-        let kind = self.kind_of_body();
-        let mut object = parse(self.content_type(), &self.body, &kind)?;
+        let (mut object, options) = self.body_and_options("UpdateOptions")?;
         if self.target.subresource.as_deref() == Some("scale") {
             let answer = self.server.put_sub(&self.target, object, &options).await?;
             return self.answer(StatusCode::OK, answer).await;
@@ -303,6 +299,17 @@ impl Call<'_> {
         let (encoding, shape) = self.negotiate(Answered::List)?;
         let bytes = self.server.list_bytes(resource, &page, shape).await?;
         response::encoded(StatusCode::OK, bytes, encoding)
+    }
+
+    /// The object in the body, and what accompanies it.
+    fn body_and_options(&self, kind: &'static str) -> Result<(serde_json::Value, WriteOptions), Status> {
+        let mut options = self.write_options(kind)?;
+        let object = parse(self.content_type(), &self.body, &self.kind_of_body())?;
+        // A YAML body that repeats a key was refused above.
+        if options.field_validation != FieldValidation::Ignore && self.body.starts_with(b"{") {
+            options.duplicates = duplicates(&self.body);
+        }
+        Ok((object, options))
     }
 
     fn kind_of_body(&self) -> String {

@@ -37,8 +37,12 @@ pub struct Record {
 struct Layout {
     /// Where `"metadata"` begins.
     body: usize,
+    /// Where `metadata.resourceVersion` begins and ends; nowhere when there is none.
+    version: (usize, usize),
     /// Where the metadata ends.
     metadata_end: usize,
+    /// Where the status begins, or else the end of the object.
+    status: usize,
 }
 
 impl Record {
@@ -73,7 +77,7 @@ impl Record {
             deleting,
             labels,
             fields: draft.fields.into_iter().filter(|(_, value)| !value.is_empty()).collect(),
-            json: json.into(),
+            json,
             layout,
         })
     }
@@ -94,7 +98,7 @@ impl Record {
             meta.insert("resourceVersion".to_owned(), Value::String(rv.to_string()));
         }
         let (json, layout) = write(&object);
-        Self { rv, json: json.into(), layout, ..self.clone() }
+        Self { rv, json, layout, ..self.clone() }
     }
 
     /// The part from `"metadata"` on, with the closing brace: what stands in a list of a built-in kind.
@@ -105,6 +109,24 @@ impl Record {
     /// `"metadata":{…}`, without anything around it.
     pub fn metadata(&self) -> &[u8] {
         self.json.get(self.layout.body..self.layout.metadata_end).unwrap_or_default()
+    }
+
+    /// Whether the metadata of both is the same but for the version.
+    pub fn has_metadata_of(&self, other: &Self) -> bool {
+        self.around_version() == other.around_version()
+    }
+
+    /// The metadata before and behind the version.
+    fn around_version(&self) -> (&[u8], &[u8]) {
+        let Layout { body, version: (start, end), metadata_end, .. } = self.layout;
+        (self.json.get(body..start).unwrap_or_default(), self.json.get(end..metadata_end).unwrap_or_default())
+    }
+
+    /// Whether everything between metadata and status is the same in both: the spec, for most kinds.
+    pub fn has_spec_of(&self, other: &Self) -> bool {
+        let spec = |record: &Self| record.layout.metadata_end..record.layout.status;
+        let (own, others) = (self.json.get(spec(self)), other.json.get(spec(other)));
+        own.is_some() && own == others
     }
 
     /// Whether the object is stored under this `apiVersion`.
@@ -130,9 +152,9 @@ impl Record {
     }
 }
 
-/// Compact JSON with kind, apiVersion and metadata in front.
-fn write(object: &Map<String, Value>) -> (Vec<u8>, Layout) {
-    let mut out = Vec::with_capacity(1024);
+/// Compact JSON with kind, apiVersion and metadata in front, in exactly as much memory as it takes.
+fn write(object: &Map<String, Value>) -> (Bytes, Layout) {
+    let mut out = Vec::with_capacity(4096);
     out.push(b'{');
     for key in ["kind", "apiVersion"] {
         if let Some(value) = object.get(key) {
@@ -141,19 +163,46 @@ fn write(object: &Map<String, Value>) -> (Vec<u8>, Layout) {
         }
     }
     let body = out.len();
-    if let Some(value) = object.get("metadata") {
-        member(&mut out, "metadata", value);
-    }
+    let version = match object.get("metadata") {
+        Some(Value::Object(meta)) => metadata(&mut out, meta),
+        Some(other) => {
+            member(&mut out, "metadata", other);
+            (out.len(), out.len())
+        }
+        None => (body, body),
+    };
     let metadata_end = out.len();
+    let mut status = None;
     for (key, value) in object {
         if !matches!(key.as_str(), "kind" | "apiVersion" | "metadata") {
+            if key == "status" {
+                status = Some(out.len());
+            }
             out.push(b',');
             member(&mut out, key, value);
         }
     }
+    let status = status.unwrap_or(out.len());
     out.push(b'}');
-    out.shrink_to_fit();
-    (out, Layout { body, metadata_end })
+    (Bytes::copy_from_slice(&out), Layout { body, version, metadata_end, status })
+}
+
+/// Writes the metadata; where the version stands in it.
+fn metadata(out: &mut Vec<u8>, meta: &Map<String, Value>) -> (usize, usize) {
+    out.extend_from_slice(b"\"metadata\":{");
+    let mut version = None;
+    for (index, (key, value)) in meta.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        let start = out.len();
+        member(out, key, value);
+        if key == "resourceVersion" {
+            version = Some((start, out.len()));
+        }
+    }
+    out.push(b'}');
+    version.unwrap_or((out.len(), out.len()))
 }
 
 fn member(out: &mut Vec<u8>, key: &str, value: &Value) {
@@ -161,4 +210,40 @@ fn member(out: &mut Vec<u8>, key: &str, value: &Value) {
     let _ = serde_json::to_writer(&mut *out, key);
     out.push(b':');
     let _ = serde_json::to_writer(&mut *out, value);
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn record(value: Value, rv: u64) -> Record {
+        Record::encode(Draft { value, fields: Vec::new() }, Some(rv)).unwrap()
+    }
+
+    #[test]
+    fn records_tell_what_changed_without_being_parsed() {
+        let object = |labels: Value, image: &str, phase: &str| {
+            json!({
+                "kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a", "labels": labels, "uid": "u"},
+                "spec": {"image": image}, "status": {"phase": phase},
+            })
+        };
+        let first = record(object(json!({}), "v1", "Pending"), 9);
+        for (other, metadata, spec) in [
+            (object(json!({}), "v1", "Running"), true, true),
+            (object(json!({}), "v2", "Pending"), true, false),
+            (object(json!({"a": "b"}), "v1", "Pending"), false, true),
+        ] {
+            let other = record(other, 10_000);
+            assert_eq!(first.has_metadata_of(&other), metadata, "{other:?}");
+            assert_eq!(first.has_spec_of(&other), spec, "{other:?}");
+        }
+        assert_eq!(
+            first.metadata(),
+            br#""metadata":{"labels":{},"name":"a","resourceVersion":"9","uid":"u"}"#
+        );
+        assert!(!first.has_spec_of(&record(json!({"metadata": {"name": "a"}}), 1)));
+    }
 }

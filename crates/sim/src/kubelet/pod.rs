@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::container::{Container, FIRST_PAUSE, LONGEST_PAUSE, Run, State};
 use super::pass::{Pass, Said};
 use super::spec::{ContainerSpec, PodSpec, Restart, Role};
-use crate::json::{list, text};
+use crate::json::{at, list, text};
 use crate::steps::{Then, When};
 use crate::time::{later, sooner};
 
@@ -93,7 +93,7 @@ impl Pod {
             own_version: 0,
             wake: None,
         };
-        new.see(pod, now);
+        new.see_status(pod, now);
         new
     }
 
@@ -104,6 +104,10 @@ impl Pod {
             self.containers.push(Container::new(container));
         }
         self.spec = spec;
+        self.see_status(pod, now);
+    }
+
+    fn see_status(&mut self, pod: &Value, now: Timestamp) {
         self.seen = list(pod, "/status/conditions")
             .iter()
             .map(|c| (text(c, "/type").to_owned(), text(c, "/status").to_owned()))
@@ -115,9 +119,9 @@ impl Pod {
             // Others may not speak for the kubelet: it says again what it knows.
             self.written = 0;
         }
-        let deleting = pod.pointer("/metadata/deletionTimestamp").is_some_and(|at| !at.is_null());
+        let deleting = at(pod, "/metadata/deletionTimestamp").is_some_and(|at| !at.is_null());
         if deleting {
-            let seconds = pod.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_u64);
+            let seconds = at(pod, "/metadata/deletionGracePeriodSeconds").and_then(Value::as_u64);
             let grace = Duration::from_secs(seconds.unwrap_or(0));
             let shorter = self.deletion.is_none_or(|(before, _)| grace < before);
             if shorter {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kruise_api::kubernetes::quantity::Quantity;
 use serde_json::{Value, json};
 
-use crate::json::{list, number, text};
+use crate::json::{at, list, number, text};
 
 /// Which part of a pod a container belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +94,7 @@ impl PodSpec {
                 "OnFailure" => Restart::OnFailure,
                 _ => Restart::Always,
             },
-            host_network: pod.pointer("/spec/hostNetwork") == Some(&json!(true)),
+            host_network: at(pod, "/spec/hostNetwork") == Some(&json!(true)),
             grace: Duration::from_secs(number(pod, "/spec/terminationGracePeriodSeconds").unwrap_or(30)),
             deadline: number(pod, "/spec/activeDeadlineSeconds").map(Duration::from_secs),
             gates: list(pod, "/spec/readinessGates")
@@ -202,8 +202,8 @@ fn references(container: &Value) -> Vec<Reference> {
         add("secrets", from.get("secretRef"), true);
     }
     for env in list(container, "/env") {
-        add("configmaps", env.pointer("/valueFrom/configMapKeyRef"), false);
-        add("secrets", env.pointer("/valueFrom/secretKeyRef"), false);
+        add("configmaps", at(env, "/valueFrom/configMapKeyRef"), false);
+        add("secrets", at(env, "/valueFrom/secretKeyRef"), false);
     }
     all
 }

@@ -19,7 +19,7 @@ impl Pod {
         }
         let status = self.status(pass);
         let mut hasher = DefaultHasher::new();
-        status.to_string().hash(&mut hasher);
+        status.hash(&mut hasher);
         let hash = hasher.finish().max(1);
         if std::mem::replace(&mut self.written, hash) == hash {
             return None;

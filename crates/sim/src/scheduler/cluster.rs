@@ -8,7 +8,7 @@ use kruise_api::kubernetes::quantity::Quantity;
 use serde_json::{Value, json};
 
 use super::wants::{Taint, Term, Wants, strings};
-use crate::json::{list, text};
+use crate::json::{at, list, text};
 
 /// More rules than this are forgotten and counted anew when they are needed.
 const MOST_RULES: usize = 512;
@@ -30,10 +30,10 @@ pub(super) struct Place {
 impl Place {
     fn read(node: &Value) -> Self {
         let amount = |name: &str| {
-            node.pointer(&format!("/status/allocatable/{name}")).and_then(|q| Quantity::from_json(q).ok())
+            at(node, &format!("/status/allocatable/{name}")).and_then(|q| Quantity::from_json(q).ok())
         };
         Self {
-            labels: strings(node.pointer("/metadata/labels")),
+            labels: strings(at(node, "/metadata/labels")),
             taints: list(node, "/spec/taints")
                 .iter()
                 .map(|taint| Taint {
@@ -42,7 +42,7 @@ impl Place {
                     effect: text(taint, "/effect").to_owned(),
                 })
                 .collect(),
-            unschedulable: node.pointer("/spec/unschedulable") == Some(&json!(true)),
+            unschedulable: at(node, "/spec/unschedulable") == Some(&json!(true)),
             cpu: amount("cpu").map_or(0, |q| q.millis()),
             memory: amount("memory").map_or(0, |q| q.value()),
             room: amount("pods").and_then(|q| u64::try_from(q.value()).ok()).unwrap_or(0),

@@ -1,6 +1,7 @@
 //! The choice of a node for a pod: filters, scores, and the words for a pod that fits nowhere.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use super::cluster::{Cluster, Place};
 use super::wants::{Spread, Wants};
@@ -17,13 +18,13 @@ struct Limit<'a> {
     least: i64,
 }
 
-/// The best node for the pod and how many were looked at, or the message for nobody.
+/// The best node for the pod and where to begin with the next one, or the message for nobody.
 pub(super) fn choose(
     cluster: &mut Cluster,
     wants: &Wants,
-    start: usize,
+    start: &str,
     seed: u64,
-) -> Result<(String, usize), String> {
+) -> Result<(String, String), String> {
     let followed = wants.spreads.iter().map(|spread| &spread.term).chain(&wants.with).chain(&wants.apart);
     for term in followed.chain(wants.wishes.iter().map(|(_, term)| term)) {
         cluster.follow(term);
@@ -34,11 +35,11 @@ pub(super) fn choose(
     let wanted = if total <= ENOUGH { total } else { ENOUGH.max(total * (50 - (total / 125).min(45)) / 100) };
     let mut reasons: BTreeMap<String, (usize, bool)> = BTreeMap::new();
     let mut best: Option<((i64, u64), &String)> = None;
-    let (mut found, mut looked) = (0, 0);
+    let mut found = 0;
     // Begin where the last pod ended, so that big clusters fill evenly.
-    let all = cluster.places.iter().skip(start).chain(cluster.places.iter().take(start));
-    for (name, place) in all {
-        looked += 1;
+    let from = cluster.places.range::<str, _>((Bound::Included(start), Bound::Unbounded));
+    let mut all = from.chain(cluster.places.range::<str, _>((Bound::Unbounded, Bound::Excluded(start))));
+    for (name, place) in all.by_ref() {
         match filter(cluster, wants, &limits, name, place) {
             Err(whys) => {
                 for (why, helps) in whys {
@@ -58,7 +59,8 @@ pub(super) fn choose(
             }
         }
     }
-    best.map(|(_, name)| (name.clone(), looked)).ok_or_else(|| message(total, &reasons))
+    let next = all.next().map_or(start, |(name, _)| name);
+    best.map(|(_, name)| (name.clone(), next.to_owned())).ok_or_else(|| message(total, &reasons))
 }
 
 /// Equal scores are decided by the name and the seed, never by chance.
@@ -161,7 +163,13 @@ fn filter(
 /// Free room first, evenness next, wishes most of all.
 fn score(cluster: &Cluster, wants: &Wants, limits: &[Limit<'_>], name: &str, place: &Place) -> i64 {
     let free = |used: i128, asked: i128, has: i128| {
-        if has <= 0 { 0 } else { i64::try_from((has - used - asked).max(0) * 10_000 / has).unwrap_or(0) }
+        let left = (has - used - asked).max(0) * 10_000;
+        match (i64::try_from(left), i64::try_from(has)) {
+            (_, Ok(..=0)) => 0,
+            // Divisions of wide numbers are slow, and this is done for many nodes.
+            (Ok(left), Ok(has)) => left / has,
+            _ => left.checked_div(has).and_then(|share| i64::try_from(share).ok()).unwrap_or(0),
+        }
     };
     // Pods without requests still count a little, as the real scheduler assumes.
     let cpu = free(place.used_cpu + i128::from(place.pods) * 100, wants.cpu.max(100), place.cpu);

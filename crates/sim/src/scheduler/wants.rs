@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kruise_apiserver::selector::Labels;
 use serde_json::{Value, json};
 
-use crate::json::{list, text};
+use crate::json::{at, list, text};
 use crate::kubelet::PodSpec;
 
 /// Pods that a rule counts: a selector within namespaces, per value of a node label.
@@ -96,11 +96,11 @@ pub(super) struct Taint {
 impl Wants {
     pub(super) fn read(pod: &Value) -> Self {
         let namespace = text(pod, "/metadata/namespace").to_owned();
-        let labels = strings(pod.pointer("/metadata/labels"));
+        let labels = strings(at(pod, "/metadata/labels"));
         let affinity = "/spec/affinity/nodeAffinity";
         let scheduling = "requiredDuringSchedulingIgnoredDuringExecution";
         let wish = "preferredDuringSchedulingIgnoredDuringExecution";
-        let required = pod.pointer(&format!("{affinity}/{scheduling}")).map(|node| {
+        let required = at(pod, &format!("{affinity}/{scheduling}")).map(|node| {
             list(node, "/nodeSelectorTerms").iter().map(node_term).filter(|all| !all.is_empty()).collect()
         });
         let preferred = list(pod, &format!("{affinity}/{wish}"))
@@ -125,14 +125,14 @@ impl Wants {
             }
         }
         let (cpu, memory) = PodSpec::read(pod).requests();
-        let overhead = json!({"requests": pod.pointer("/spec/overhead").cloned().unwrap_or_default()});
+        let overhead = json!({"requests": at(pod, "/spec/overhead").cloned().unwrap_or_default()});
         Self {
             name: text(pod, "/metadata/name").to_owned(),
-            priority: pod.pointer("/spec/priority").and_then(Value::as_i64).unwrap_or(0),
+            priority: at(pod, "/spec/priority").and_then(Value::as_i64).unwrap_or(0),
             created: text(pod, "/metadata/creationTimestamp").to_owned(),
             cpu: cpu + crate::kubelet::amount(&overhead, "cpu"),
             memory: memory + crate::kubelet::amount(&overhead, "memory"),
-            selector: strings(pod.pointer("/spec/nodeSelector")),
+            selector: strings(at(pod, "/spec/nodeSelector")),
             required,
             preferred,
             tolerations: list(pod, "/spec/tolerations")

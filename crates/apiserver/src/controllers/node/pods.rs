@@ -28,8 +28,14 @@ pub(in super::super) async fn evict(cx: &Context, key: &Key) -> Outcome {
         forget();
         return Ok(None);
     };
+    let node = node.value();
+    let taints = items(&node, "/spec/taints");
+    if taints.is_empty() {
+        forget();
+        return Ok(None);
+    }
     let object = pod.record.value();
-    let seconds = match stay(&object, items(&node.value(), "/spec/taints")) {
+    let seconds = match stay(&object, taints) {
         Stay::ForEver => {
             forget();
             return Ok(None);

@@ -55,11 +55,17 @@ pub(super) fn interleave(
 }
 
 /// Where the keys of a list stand; the first of equal keys counts.
-pub(super) struct Places(BTreeMap<String, usize>);
+#[derive(Default)]
+pub(super) struct Places {
+    /// Almost all keys are texts.
+    texts: BTreeMap<String, usize>,
+    /// The others, as JSON.
+    others: BTreeMap<String, usize>,
+}
 
 impl Places {
     pub(super) fn of(items: &[Value], key: Option<&str>) -> Result<Self, Error> {
-        let mut places = Self(BTreeMap::new());
+        let mut places = Self::default();
         for (place, item) in items.iter().enumerate() {
             places.add(key_of(item, key)?, place);
         }
@@ -68,7 +74,7 @@ impl Places {
 
     /// Items without the key are passed over.
     pub(super) fn of_existing(items: &[Value], key: &str) -> Self {
-        let mut places = Self(BTreeMap::new());
+        let mut places = Self::default();
         for (place, item) in items.iter().enumerate() {
             if let Some(value) = item.get(key) {
                 places.add(value, place);
@@ -78,11 +84,17 @@ impl Places {
     }
 
     pub(super) fn add(&mut self, key: &Value, place: usize) {
-        self.0.entry(key.to_string()).or_insert(place);
+        match key {
+            Value::String(text) => self.texts.entry(text.clone()).or_insert(place),
+            other => self.others.entry(other.to_string()).or_insert(place),
+        };
     }
 
     pub(super) fn find(&self, key: &Value) -> Option<usize> {
-        self.0.get(&key.to_string()).copied()
+        match key {
+            Value::String(text) => self.texts.get(text).copied(),
+            other => self.others.get(&other.to_string()).copied(),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! `binding`: how a scheduler gives a pod its node.
 
+use kruise_api::json::pointer as at;
 use serde_json::{Value, json};
 
 use super::super::decode::expect_kind;
@@ -21,7 +22,7 @@ impl ApiServer {
     ) -> Result<(), Status> {
         expect_kind(&mut binding, "v1", "Binding", false)?;
         self.admit_sub(target, Operation::Create, &mut binding, None, options).await?;
-        let text = |path: &str| binding.pointer(path).and_then(Value::as_str).unwrap_or_default();
+        let text = |path: &str| at(&binding, path).and_then(Value::as_str).unwrap_or_default();
         let mut errors = Vec::new();
         if !matches!(text("/target/kind"), "" | "Node") {
             errors.push(field::Error::not_supported(
@@ -42,7 +43,7 @@ impl ApiServer {
         let now = self.clock().now_text();
         let name = &target.name;
         self.rewrite(target, options.dry_run, |pod| {
-            let is = |path: &str| pod.pointer(path).and_then(Value::as_str).unwrap_or_default();
+            let is = |path: &str| at(pod, path).and_then(Value::as_str).unwrap_or_default();
             let conflict = |why: String| Status::conflict(BINDING, name, why);
             if !uid.is_empty() && uid != is("/metadata/uid") {
                 let why = format!(
@@ -51,20 +52,20 @@ impl ApiServer {
                 );
                 return Err(conflict(why));
             }
-            if pod.pointer("/metadata/deletionTimestamp").is_some() {
+            if at(pod, "/metadata/deletionTimestamp").is_some() {
                 return Err(conflict(format!("pod {name} is being deleted, cannot be assigned to a host")));
             }
             if !is("/spec/nodeName").is_empty() {
                 return Err(conflict(format!("pod {name} is already assigned to node \"{}\"", is("/spec/nodeName"))));
             }
-            let gates = pod.pointer("/spec/schedulingGates").and_then(Value::as_array);
+            let gates = at(pod, "/spec/schedulingGates").and_then(Value::as_array);
             if gates.is_some_and(|gates| !gates.is_empty()) {
                 return Err(conflict(format!("pod {name} has non-empty .spec.schedulingGates")));
             }
             if let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) {
                 spec.insert("nodeName".to_owned(), json!(node));
             }
-            if let Some(added) = binding.pointer("/metadata/annotations").and_then(Value::as_object)
+            if let Some(added) = at(&binding, "/metadata/annotations").and_then(Value::as_object)
                 && !added.is_empty()
                 && let Some(meta) = pod.get_mut("metadata").and_then(Value::as_object_mut)
                 && let Some(annotations) = meta.entry("annotations").or_insert_with(|| json!({})).as_object_mut()
