@@ -209,6 +209,29 @@ impl Store {
         Ok(last)
     }
 
+    /// Replaces an object and removes it, if it still has the version `expected`. Readers see both, but nobody comes
+    /// in between. Returns its last state under the version of the removal.
+    pub fn replace_and_remove(
+        &self,
+        table: &str,
+        draft: Draft,
+        expected: u64,
+    ) -> Result<Arc<Record>, Refused> {
+        let mut state = self.lock();
+        let rv = state.rv + 1;
+        let marked = Arc::new(Record::encode(draft, Some(rv)).map_err(Refused::Malformed)?);
+        let table = state.table(table);
+        let old = table.get(&marked.namespace, &marked.name).ok_or(Refused::Absent)?.clone();
+        if old.rv != expected {
+            return Err(Refused::Moved);
+        }
+        let last = Arc::new(marked.at_version(rv + 1));
+        table.put(Event { kind: EventKind::Modified, old: Some(old), new: marked.clone() }, self.limits);
+        table.put(Event { kind: EventKind::Deleted, old: Some(marked), new: last.clone() }, self.limits);
+        state.rv = rv + 1;
+        Ok(last)
+    }
+
     /// Shows the records in order until `visit` breaks. Returns the version of what was seen.
     pub fn scan(
         &self,

@@ -92,7 +92,7 @@ impl ApiServer {
         write: &WriteOptions,
         old: &Value,
     ) -> Result<(), Status> {
-        let hooks = self.admission();
+        let hooks = self.admission(Operation::Delete, &target.resource, None);
         if hooks.is_empty() {
             return Ok(());
         }
@@ -124,34 +124,24 @@ impl ApiServer {
         old: Value,
     ) -> Result<Result<Deleted, Refused>, Status> {
         let resource = &target.resource;
-        let step = self.decide(resource, options, &old);
-        let (marked, remove) = match step {
+        let store = self.store();
+        let (object, remove) = match self.decide(resource, options, &old) {
             Step::Nothing => return Ok(Ok(Deleted::Pending(record.clone()))),
-            Step::Mark(object) => (Some(object), false),
-            Step::MarkAndRemove(object) => (Some(object), true),
-            Step::Remove => (None, true),
+            Step::Remove if options.dry_run => return Ok(Ok(Deleted::Gone(record.clone()))),
+            Step::Remove => {
+                let gone = store.remove(&resource.table, &target.namespace, &target.name, record.rv);
+                return Ok(gone.map(Deleted::Gone));
+            }
+            Step::Mark(object) => (object, false),
+            Step::MarkAndRemove(object) => (object, true),
         };
-        let mut current = record.clone();
-        if let Some(object) = marked {
-            let draft = self.draft(resource, object).await?;
-            let marked = if options.dry_run {
-                Record::encode(draft, None).map(Arc::new).map_err(Refused::Malformed)
-            } else {
-                self.store().replace(&resource.table, draft, record.rv)
-            };
-            current = match marked {
-                Ok(marked) => marked,
-                Err(refused) => return Ok(Err(refused)),
-            };
-        }
-        if !remove {
-            return Ok(Ok(Deleted::Pending(current)));
-        }
-        if options.dry_run {
-            return Ok(Ok(Deleted::Gone(current)));
-        }
-        let gone = self.store().remove(&resource.table, &target.namespace, &target.name, current.rv);
-        Ok(gone.map(Deleted::Gone))
+        let draft = self.draft(resource, object).await?;
+        let outcome = match remove {
+            _ if options.dry_run => Record::encode(draft, None).map(Arc::new).map_err(Refused::Malformed),
+            true => store.replace_and_remove(&resource.table, draft, record.rv),
+            false => store.replace(&resource.table, draft, record.rv),
+        };
+        Ok(outcome.map(if remove { Deleted::Gone } else { Deleted::Pending }))
     }
 
     fn decide(&self, resource: &Resource, options: &DeleteOptions, old: &Value) -> Step {
