@@ -107,12 +107,13 @@ impl Warnings {
 
 /// A hook into every write.
 pub trait Admission: Send + Sync {
-    /// May change the new object, or refuse. Not called for deletions, which have no new object.
+    /// May change the new object, or refuse. Not called for deletions, which have no new object. Returns whether it
+    /// changed anything; then the object is brought into shape again.
     fn mutate<'a>(
         &'a self,
         attributes: &'a Attributes<'a>,
         object: &'a mut Value,
-    ) -> BoxFuture<'a, Result<(), Status>>;
+    ) -> BoxFuture<'a, Result<bool, Status>>;
 
     /// May refuse. The object is absent for deletions.
     fn validate<'a>(

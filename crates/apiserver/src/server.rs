@@ -6,14 +6,14 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 
-use crate::admission::Admission;
+use crate::admission::{Admission, Operation};
 use crate::client::Local;
 use crate::clock::Clock;
 use crate::crd;
 use crate::discovery::Documents;
 use crate::openapi::Document;
 use crate::random::Random;
-use crate::registry::Registry;
+use crate::registry::{Registry, Resource};
 use crate::status::Status;
 use crate::store::{Limits, Record, Store};
 use crate::webhook::{Dispatcher, Webhooks};
@@ -159,10 +159,15 @@ impl ApiServer {
         self.inner.admission.write().unwrap_or_else(PoisonError::into_inner).push(hook);
     }
 
-    /// The hooks, in order: those that were added, then the webhooks if there are any.
-    pub(crate) fn admission(&self) -> Vec<Arc<dyn Admission>> {
+    /// The hooks for such a request, in order: those that were added, then the webhooks if any is concerned.
+    pub(crate) fn admission(
+        &self,
+        operation: Operation,
+        resource: &Arc<Resource>,
+        subresource: Option<&str>,
+    ) -> Vec<Arc<dyn Admission>> {
         let mut hooks = self.inner.admission.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if self.inner.webhooks.is_active(self.store()) {
+        if self.inner.webhooks.concern(self, operation, resource, subresource) {
             hooks.push(self.inner.webhooks.clone());
         }
         hooks

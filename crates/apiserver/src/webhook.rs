@@ -27,7 +27,7 @@ use serde_json::Value;
 use tower::Service;
 
 pub use call::{Address, Caller, Dispatcher};
-use hook::{Hook, Hooks};
+use hook::{Concerned, Hook, Hooks};
 
 use crate::admission::{Admission, Attributes, Operation};
 use crate::patch::json::Operations;
@@ -35,7 +35,6 @@ use crate::registry::Resource;
 use crate::rest;
 use crate::server::ApiServer;
 use crate::status::Status;
-use crate::store::Store;
 
 const MUTATING: &str = "admissionregistration.k8s.io/mutatingwebhookconfigurations";
 const VALIDATING: &str = "admissionregistration.k8s.io/validatingwebhookconfigurations";
@@ -70,21 +69,30 @@ impl Webhooks {
         &self.dispatcher
     }
 
-    /// Whether there is any webhook; without one, writes need no second look.
-    pub(crate) fn is_active(&self, store: &Store) -> bool {
-        !self.mutating.current(store).is_empty() || !self.validating.current(store).is_empty()
+    /// Whether the rules of any webhook name such a request; if none do, it needs no second look.
+    pub(crate) fn concern(
+        &self,
+        server: &ApiServer,
+        operation: Operation,
+        resource: &Arc<Resource>,
+        subresource: Option<&str>,
+    ) -> bool {
+        let any = |hooks: &Hooks| !hooks.concerned(server, operation, resource, subresource).is_empty();
+        !matching::is_exempt(resource) && (any(&self.mutating) || any(&self.validating))
     }
 
-    /// Calls the mutating webhooks. Deletions have no object, and no webhook may change that.
+    /// Calls the mutating webhooks. Deletions have no object, and no webhook may change that. Returns whether the
+    /// object changed.
     async fn change(
         &self,
         attributes: &Attributes<'_>,
         mut object: Option<&mut Value>,
-    ) -> Result<(), Status> {
-        if matching::is_exempt(attributes.resource) {
-            return Ok(());
+    ) -> Result<bool, Status> {
+        let Attributes { server, operation, resource, subresource, .. } = *attributes;
+        if matching::is_exempt(resource) {
+            return Ok(false);
         }
-        let hooks = self.mutating.current(attributes.server.store());
+        let hooks = self.mutating.concerned(server, operation, resource, subresource);
         // Those called so far that want to see later changes, and those to call again.
         let (mut seen, mut again) = (BTreeSet::new(), BTreeSet::new());
         let mut any_changed = false;
@@ -103,12 +111,11 @@ impl Webhooks {
             if pass == 1 && again.is_empty() {
                 break;
             }
-            for (i, hook) in hooks.iter().enumerate() {
-                if pass == 1 && !again.contains(&i) {
+            for (i, Concerned { hook, wanted }) in hooks.iter().enumerate() {
+                if pass == 1 && !again.contains(&i) || !matching::wants(hook, attributes, object.as_deref())? {
                     continue;
                 }
-                let Some(wanted) = matching::wanted(hook, attributes, object.as_deref())? else { continue };
-                let changed = match self.change_once(hook, &wanted, attributes, object.as_deref_mut()).await {
+                let changed = match self.change_once(hook, wanted, attributes, object.as_deref_mut()).await {
                     Ok(changed) => changed,
                     Err(fault) => {
                         forgive(hook, fault)?;
@@ -124,7 +131,7 @@ impl Webhooks {
                 }
             }
         }
-        Ok(())
+        Ok(any_changed)
     }
 
     /// Calls one mutating webhook. Returns whether it changed the object.
@@ -172,15 +179,16 @@ impl Webhooks {
 
     /// Calls the validating webhooks, all at once.
     async fn check(&self, attributes: &Attributes<'_>, object: Option<&Value>) -> Result<(), Status> {
-        if matching::is_exempt(attributes.resource) {
+        let Attributes { server, operation, resource, subresource, .. } = *attributes;
+        if matching::is_exempt(resource) {
             return Ok(());
         }
-        let hooks = self.validating.current(attributes.server.store());
+        let hooks = self.validating.concerned(server, operation, resource, subresource);
         let mut calls = Vec::new();
-        for hook in hooks.iter() {
-            if let Some(wanted) = matching::wanted(hook, attributes, object)? {
+        for Concerned { hook, wanted } in hooks.iter() {
+            if matching::wants(hook, attributes, object)? {
                 calls.push(async move {
-                    let outcome = self.check_once(hook, &wanted, attributes, object).await;
+                    let outcome = self.check_once(hook, wanted, attributes, object).await;
                     outcome.or_else(|fault| forgive(hook, fault))
                 });
             }
@@ -275,7 +283,7 @@ impl Admission for Webhooks {
         &'a self,
         attributes: &'a Attributes<'a>,
         object: &'a mut Value,
-    ) -> BoxFuture<'a, Result<(), Status>> {
+    ) -> BoxFuture<'a, Result<bool, Status>> {
         Box::pin(self.change(attributes, Some(object)))
     }
 

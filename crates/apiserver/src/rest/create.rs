@@ -51,11 +51,12 @@ impl ApiServer {
             warnings: &options.warnings,
         };
         plugins::mutate(&attributes, &mut object)?;
-        let hooks = self.admission();
+        let hooks = self.admission(Operation::Create, resource, None);
+        let mut changed = false;
         for hook in &hooks {
-            hook.mutate(&attributes, &mut object).await?;
+            changed |= hook.mutate(&attributes, &mut object).await?;
         }
-        if !hooks.is_empty() {
+        if changed {
             settle_shape(resource, &mut object)?;
         }
 

@@ -122,7 +122,7 @@ impl ApiServer {
         old: Option<&Value>,
         options: &WriteOptions,
     ) -> Result<(), Status> {
-        let hooks = self.admission();
+        let hooks = self.admission(operation, &target.resource, target.subresource.as_deref());
         if hooks.is_empty() {
             return Ok(());
         }

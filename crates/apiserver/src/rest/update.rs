@@ -102,7 +102,7 @@ impl ApiServer {
                     report_unknown_in_patch(patch, patched, options, &unknown)?;
                 }
             }
-            let hooks = self.admission();
+            let hooks = self.admission(Operation::Update, resource, target.subresource.as_deref());
             // Hooks see whole objects, and rules of workloads may.
             let shows_spec = !hooks.is_empty() || resource.group == "apps";
             if let Some(spec) = spec.take_if(|_| shows_spec) {
@@ -126,10 +126,11 @@ impl ApiServer {
                 warnings: &options.warnings,
             };
             plugins::mutate(&attributes, &mut object)?;
+            let mut changed = false;
             for hook in &hooks {
-                hook.mutate(&attributes, &mut object).await?;
+                changed |= hook.mutate(&attributes, &mut object).await?;
             }
-            if !hooks.is_empty() {
+            if changed {
                 settle_shape(resource, &mut object)?;
             }
             self.finish(&mut object, &old, target)?;

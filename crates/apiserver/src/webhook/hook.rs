@@ -6,8 +6,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::call::Address;
+use super::matching;
+use crate::admission::Operation;
+use crate::registry::Resource;
 use crate::selector::Labels;
-use crate::store::{Record, Store};
+use crate::server::ApiServer;
+use crate::store::Record;
 
 /// What a rule of a webhook asks for.
 #[derive(Clone, Debug)]
@@ -89,6 +93,13 @@ fn rule(rule: &Value) -> Rule {
     }
 }
 
+/// A webhook whose rules name a request, and the version in which it wants to see it.
+#[derive(Clone, Debug)]
+pub(super) struct Concerned {
+    pub(super) hook: Arc<Hook>,
+    pub(super) wanted: Arc<Resource>,
+}
+
 /// The webhooks of one kind of configuration, read again when a configuration changes.
 pub(super) struct Hooks {
     table: &'static str,
@@ -98,7 +109,18 @@ pub(super) struct Hooks {
 #[derive(Default)]
 struct Read {
     from: Vec<Arc<Record>>,
-    hooks: Arc<Vec<Hook>>,
+    hooks: Vec<Arc<Hook>>,
+    /// The edition of the registry that `matched` was made of.
+    edition: u64,
+    matched: Vec<Matched>,
+}
+
+/// Whom the rules name for requests of one sort. Most writes are of few sorts, and most of them concern nobody.
+struct Matched {
+    resource: Arc<Resource>,
+    subresource: Option<Box<str>>,
+    operation: Operation,
+    concerned: Arc<[Concerned]>,
 }
 
 impl Hooks {
@@ -106,9 +128,16 @@ impl Hooks {
         Self { table, read: Mutex::default() }
     }
 
-    /// All webhooks, by the name of their configuration and then in its order.
-    pub(super) fn current(&self, store: &Store) -> Arc<Vec<Hook>> {
-        let (_, records) = store.list(self.table, None);
+    /// The webhooks whose rules name such a request, by the name of their configuration and then in its order.
+    pub(super) fn concerned(
+        &self,
+        server: &ApiServer,
+        operation: Operation,
+        resource: &Arc<Resource>,
+        subresource: Option<&str>,
+    ) -> Arc<[Concerned]> {
+        let (_, records) = server.store().list(self.table, None);
+        let edition = server.registry().edition();
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let same = read.from.len() == records.len()
             && read.from.iter().zip(&records).all(|(a, b)| Arc::ptr_eq(a, b));
@@ -117,10 +146,33 @@ impl Hooks {
             for record in &records {
                 let value = record.value();
                 let list = value.get("webhooks").and_then(Value::as_array);
-                hooks.extend(list.into_iter().flatten().map(Hook::parse));
+                hooks.extend(list.into_iter().flatten().map(|hook| Arc::new(Hook::parse(hook))));
             }
-            *read = Read { from: records, hooks: Arc::new(hooks) };
+            *read = Read { from: records, hooks, edition, matched: Vec::new() };
         }
-        read.hooks.clone()
+        if read.edition != edition {
+            read.edition = edition;
+            read.matched.clear();
+        }
+        let known = read.matched.iter().find(|known| {
+            Arc::ptr_eq(&known.resource, resource)
+                && known.operation == operation
+                && known.subresource.as_deref() == subresource
+        });
+        if let Some(known) = known {
+            return known.concerned.clone();
+        }
+        let find = |hook: &Arc<Hook>| {
+            let wanted = matching::by_rules(hook, server.registry(), operation, resource, subresource)?;
+            Some(Concerned { hook: hook.clone(), wanted })
+        };
+        let concerned: Arc<[Concerned]> = read.hooks.iter().filter_map(find).collect();
+        read.matched.push(Matched {
+            resource: resource.clone(),
+            subresource: subresource.map(Into::into),
+            operation,
+            concerned: concerned.clone(),
+        });
+        concerned
     }
 }

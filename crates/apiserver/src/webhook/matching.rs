@@ -6,17 +6,14 @@ use serde_json::Value;
 
 use super::hook::{Hook, Rule};
 use crate::admission::{Attributes, Operation};
-use crate::registry::Resource;
+use crate::registry::{Registry, Resource};
 use crate::status::{GroupResource, Status};
 
 /// What is asked of rules: the request as one version of its resource sees it.
 struct Asked<'a> {
     operation: Operation,
-    group: &'a str,
-    version: &'a str,
-    resource: &'a str,
+    resource: &'a Resource,
     subresource: &'a str,
-    namespace: &'a str,
 }
 
 /// The namespace of a request. A namespace counts as being in itself, except while it is created.
@@ -33,37 +30,32 @@ pub(super) fn is_exempt(resource: &Resource) -> bool {
     resource.group == "admissionregistration.k8s.io"
 }
 
-/// The version of the resource in which the webhook wants the request; `None` if it does not want it.
-pub(super) fn wanted(
+/// Whether a webhook whose rules name the request wants to see it.
+pub(super) fn wants(
     hook: &Hook,
     attributes: &Attributes<'_>,
     object: Option<&Value>,
-) -> Result<Option<Arc<Resource>>, Status> {
-    let Some(resource) = by_rules(hook, attributes) else { return Ok(None) };
+) -> Result<bool, Status> {
     if !by_namespace(hook, attributes, object)? || !by_object(hook, attributes, object) {
-        return Ok(None);
+        return Ok(false);
     }
     if hook.conditions {
         let what = format!("matchConditions of admission webhook \"{}\"", hook.name);
         return Err(Status::not_implemented(what));
     }
-    Ok(Some(resource))
+    Ok(true)
 }
 
-fn by_rules(hook: &Hook, attributes: &Attributes<'_>) -> Option<Arc<Resource>> {
-    let own = attributes.resource;
+/// The version of the resource in which the rules of the webhook name the request; `None` if they do not.
+pub(super) fn by_rules(
+    hook: &Hook,
+    registry: &Registry,
+    operation: Operation,
+    own: &Arc<Resource>,
+    subresource: Option<&str>,
+) -> Option<Arc<Resource>> {
     let matched = |rule: &Rule, resource: &Resource| {
-        matches(
-            rule,
-            &Asked {
-                operation: attributes.operation,
-                group: &resource.group,
-                version: &resource.version,
-                resource: &resource.plural,
-                subresource: attributes.subresource.unwrap_or_default(),
-                namespace: namespace(attributes),
-            },
-        )
+        matches(rule, &Asked { operation, resource, subresource: subresource.unwrap_or_default() })
     };
     if hook.rules.iter().any(|rule| matched(rule, own)) {
         return Some(own.clone());
@@ -71,33 +63,33 @@ fn by_rules(hook: &Hook, attributes: &Attributes<'_>) -> Option<Arc<Resource>> {
     if hook.exact {
         return None;
     }
-    let all = attributes.server.registry().all();
+    let all = registry.all();
     let others: Vec<&Arc<Resource>> = all
         .iter()
         .filter(|other| {
             other.table == own.table && (&other.group, &other.version) != (&own.group, &own.version)
         })
-        .filter(|other| attributes.subresource.is_none_or(|sub| other.subresource(sub).is_some()))
+        .filter(|other| subresource.is_none_or(|sub| other.subresource(sub).is_some()))
         .collect();
     hook.rules.iter().find_map(|rule| others.iter().find(|other| matched(rule, other)).map(|r| (*r).clone()))
 }
 
 fn matches(rule: &Rule, asked: &Asked<'_>) -> bool {
     let among = |list: &[String], value: &str| list.iter().any(|item| item == "*" || item == value);
-    let cluster = asked.namespace.is_empty() || (asked.group.is_empty() && asked.resource == "namespaces");
+    // Namespaces are of cluster scope too, although each is in itself.
+    let Asked { operation, resource, subresource } = *asked;
     let scope = match rule.scope.as_str() {
-        "Namespaced" => !cluster,
-        "Cluster" => cluster,
+        "Namespaced" => resource.namespaced,
+        "Cluster" => !resource.namespaced,
         _ => true,
     };
     scope
-        && among(&rule.operations, asked.operation.as_str())
-        && among(&rule.groups, asked.group)
-        && among(&rule.versions, asked.version)
+        && among(&rule.operations, operation.as_str())
+        && among(&rule.groups, &resource.group)
+        && among(&rule.versions, &resource.version)
         && rule.resources.iter().any(|wanted| {
-            let (resource, subresource) = wanted.split_once('/').unwrap_or((wanted, ""));
-            (resource == "*" || resource == asked.resource)
-                && (subresource == "*" || subresource == asked.subresource)
+            let (plural, sub) = wanted.split_once('/').unwrap_or((wanted, ""));
+            (plural == "*" || plural == resource.plural) && (sub == "*" || sub == subresource)
         })
 }
 
@@ -137,14 +129,10 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(
-        resources: &[&str],
-        scope: &str,
-        resource: &str,
-        subresource: &str,
-        namespace: &str,
-        expected: bool,
-    ) {
+    fn check(resources: &[&str], scope: &str, resource: &str, subresource: &str, expected: bool) {
+        let registry = Registry::built_in();
+        let group = if resource == "deployments" { "apps" } else { "" };
+        let served = registry.find_any_version(group, resource).unwrap();
         let all = || vec!["*".to_owned()];
         let rule = Rule {
             operations: vec!["CREATE".to_owned()],
@@ -153,35 +141,28 @@ mod tests {
             resources: resources.iter().map(|r| (*r).to_owned()).collect(),
             scope: scope.to_owned(),
         };
-        let asked = Asked {
-            operation: Operation::Create,
-            group: "",
-            version: "v1",
-            resource,
-            subresource,
-            namespace,
-        };
+        let asked = Asked { operation: Operation::Create, resource: &served, subresource };
         assert_eq!(matches(&rule, &asked), expected, "{resources:?} {scope} {resource}/{subresource}");
     }
 
     #[test]
     fn rules_tell_resources_from_subresources() {
-        check(&["*"], "*", "pods", "", "a", true);
-        check(&["*"], "*", "pods", "eviction", "a", false);
-        check(&["pods/eviction"], "*", "pods", "eviction", "a", true);
-        check(&["pods/eviction"], "*", "pods", "", "a", false);
-        check(&["pods/*"], "*", "pods", "eviction", "a", true);
-        check(&["pods/*"], "*", "services", "status", "a", false);
-        check(&["*/*"], "*", "services", "status", "a", true);
-        check(&["*/scale"], "*", "deployments", "scale", "a", true);
+        check(&["*"], "*", "pods", "", true);
+        check(&["*"], "*", "pods", "eviction", false);
+        check(&["pods/eviction"], "*", "pods", "eviction", true);
+        check(&["pods/eviction"], "*", "pods", "", false);
+        check(&["pods/*"], "*", "pods", "eviction", true);
+        check(&["pods/*"], "*", "services", "status", false);
+        check(&["*/*"], "*", "services", "status", true);
+        check(&["*/scale"], "*", "deployments", "scale", true);
     }
 
     #[test]
     fn namespaces_are_of_cluster_scope_although_they_are_in_themselves() {
-        check(&["*"], "Namespaced", "namespaces", "", "a", false);
-        check(&["*"], "Cluster", "namespaces", "", "a", true);
-        check(&["*"], "Namespaced", "pods", "", "a", true);
-        check(&["*"], "Cluster", "pods", "", "a", false);
-        check(&["*"], "Cluster", "nodes", "", "", true);
+        check(&["*"], "Namespaced", "namespaces", "", false);
+        check(&["*"], "Cluster", "namespaces", "", true);
+        check(&["*"], "Namespaced", "pods", "", true);
+        check(&["*"], "Cluster", "pods", "", false);
+        check(&["*"], "Cluster", "nodes", "", true);
     }
 }
