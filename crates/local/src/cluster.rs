@@ -125,7 +125,7 @@ pub async fn start(settings: &Settings) -> Result<Cluster, Error> {
     let Settings { seed, nodes, now, speed, .. } = *settings;
     let root_ca = Some(certificates.authority.clone());
     let options = controllers::Options { root_ca, rest: REST, ..controllers::Options::default() };
-    let builder = Sim::builder().seed(seed).nodes(nodes).start_time(now).speed(speed);
+    let builder = Sim::builder().seed(seed).nodes(nodes).start_time(now).speed(speed).parallel();
     let mut sim = builder.controllers(options).build();
     let server = sim.server().clone();
     install_kinds(&server.local()).await?;
