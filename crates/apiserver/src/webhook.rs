@@ -112,7 +112,8 @@ impl Webhooks {
                 break;
             }
             for (i, Concerned { hook, wanted }) in hooks.iter().enumerate() {
-                if pass == 1 && !again.contains(&i) || !matching::wants(hook, attributes, object.as_deref())? {
+                let is_due = pass == 0 || again.contains(&i);
+                if !is_due || !matching::wants(hook, attributes, object.as_deref())? {
                     continue;
                 }
                 let changed = match self.change_once(hook, wanted, attributes, object.as_deref_mut()).await {

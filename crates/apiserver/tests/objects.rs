@@ -233,3 +233,31 @@ async fn a_quota_limits_how_many_objects_there_are() {
     quotas.patch("few", &PatchParams::default(), &more).await.unwrap();
     pods.create(&options, &pod("d")).await.unwrap();
 }
+
+/// Both on threads of their own: a change that came between the mark and the end of a pod made its deletion stop
+/// half-way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_forced_deletion_ends_a_pod_whatever_else_happens_to_it() {
+    let (server, client) = client();
+    let pods: Api<Pod> = Api::default_namespaced(client);
+    let mut tasks = tokio::task::JoinSet::new();
+    for number in 0..50 {
+        let name = format!("web-{number}");
+        let mut bound = pod(&name);
+        bound.spec.as_mut().unwrap().node_name = Some("node-1".to_owned());
+        pods.create(&PostParams::default(), &bound).await.unwrap();
+        let (writer, writing) = (pods.clone(), name.clone());
+        tasks.spawn(async move {
+            for message in 0.. {
+                let status = Patch::Merge(json!({"status": {"message": message.to_string()}}));
+                if writer.patch_status(&writing, &PatchParams::default(), &status).await.is_err() {
+                    break;
+                }
+            }
+        });
+        let force = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+        pods.delete(&name, &force).await.unwrap();
+        assert!(server.store().get("/pods", "default", &name).is_none(), "{name} is still there");
+    }
+    tasks.join_all().await;
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kruise_apiserver::store::Draft;
 use serde_json::{Value, json};
 
-use crate::kit::{Cluster, Seen, WIDGETS, version, widget, widgets};
+use crate::kit::{Cluster, DEFINITION, Seen, WIDGETS, version, widget, widgets};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1";
@@ -340,6 +340,27 @@ async fn an_equivalent_version_is_converted_for_the_webhook_and_back() {
     assert_eq!(reviews[0]["object"]["apiVersion"], "example.com/v2");
     assert_eq!(reviews[0]["kind"]["version"], "v2");
     assert_eq!(reviews[0]["requestKind"]["version"], "v1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_that_concerned_nobody_is_called_once_a_version_of_its_rules_is_served() {
+    let cluster = Cluster::new();
+    let size = json!({"type": "object", "properties": {"size": {"type": "string"}}});
+    let definition = cluster.define(&widgets(&size)).await.ok();
+    cluster.serve(|_, _| async { says_no("seen") });
+    let rules = json!({"rules": [{
+        "operations": ["CREATE"], "apiGroups": ["example.com"], "apiVersions": ["v2"], "resources": ["widgets"],
+    }]});
+    configure(&cluster, "Validating", "v", &[hook("v", rules)]).await;
+    cluster.post(WIDGETS, &widget("a", &json!({"size": "S"}))).await.ok();
+
+    let versions = json!([definition["spec"]["versions"][0], version("v2", false, &size)]);
+    cluster.patch(DEFINITION, &json!({"spec": {"versions": versions}})).await.ok();
+    assert_eq!(cluster.post(WIDGETS, &widget("b", &json!({"size": "S"}))).await.code, 403);
+
+    let configuration = format!("{CONFIGURATIONS}/validatingwebhookconfigurations/v");
+    cluster.delete(&configuration).await.ok();
+    cluster.post(WIDGETS, &widget("c", &json!({"size": "S"}))).await.ok();
 }
 
 #[tokio::test(start_paused = true)]
