@@ -221,6 +221,10 @@ impl Kubelets {
     fn relist(&mut self) -> BTreeSet<Key> {
         let (_, records) = self.store.list(&self.resources.pods.table, None);
         let mut dirty: BTreeSet<Key> = self.pods.keys().cloned().collect();
+        // Whatever was missed may be hidden behind a write of our own.
+        for pod in self.pods.values_mut() {
+            pod.own_version = 0;
+        }
         for record in &records {
             self.see(record, &mut dirty);
         }
@@ -243,7 +247,8 @@ impl Kubelets {
         let Some(host) = self.hosts.get_mut(node) else { return };
         let now = self.clock.now();
         match self.pods.get_mut(&key) {
-            Some(pod) if pod.own_version == current.rv => return,
+            // Only the change itself tells whether it is ours: our write may stand on one that we have not seen.
+            Some(pod) if pod.own_version == record.rv => return,
             Some(pod) => pod.see(&current.value(), now),
             None => {
                 let value = current.value();
@@ -299,7 +304,7 @@ impl Kubelets {
                 self.local.patch(&self.resources.pods, &key.0, &key.1, Some("status"), &patch).await;
             match (written, self.pods.get_mut(key)) {
                 (Ok(record), Some(pod)) => pod.own_version = record.rv,
-                (Err(status), Some(pod)) if !matches!(status.code, 404 | 409 | 422) => {
+                (Err(status), Some(pod)) if !matches!(status.code, 404 | 422) => {
                     pod.written = 0;
                     let retry = later(self.clock.now(), RETRY);
                     self.set_timer(key, Some(next.map_or(retry, |next| next.min(retry))));

@@ -1,9 +1,16 @@
 //! What nodes do with pods.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::future::BoxFuture;
+use kruise_apiserver::admission::{Admission, Attributes};
+use kruise_apiserver::rest::DeleteOptions;
+use kruise_apiserver::status::Status;
 use kruise_sim::Sim;
 use serde_json::{Value, json};
 
-use super::{condition, create, create_pod, delete, events, get, list, patch, seconds};
+use super::{condition, create, create_pod, delete, events, get, list, patch, pod, seconds};
 
 fn container(pod: &Value) -> &Value {
     &pod["status"]["containerStatuses"][0]
@@ -419,4 +426,40 @@ async fn a_container_that_is_stopped_on_its_node_is_started_again_at_once() {
     assert_ne!(container(&after)["containerID"], container(&before)["containerID"]);
     assert_eq!(after["status"]["podIP"], before["status"]["podIP"]);
     assert_eq!(condition(&after, "Ready"), "True");
+}
+
+/// Deletes a pod while its node reports that it runs.
+#[derive(Default)]
+struct DeletedMeanwhile(AtomicBool);
+
+impl Admission for DeletedMeanwhile {
+    fn mutate<'a>(&'a self, _: &'a Attributes<'a>, _: &'a mut Value) -> BoxFuture<'a, Result<bool, Status>> {
+        Box::pin(async { Ok(false) })
+    }
+
+    fn validate<'a>(
+        &'a self,
+        asked: &'a Attributes<'a>,
+        object: Option<&'a Value>,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(async move {
+            let is_running = object.is_some_and(|pod| pod["status"]["phase"] == "Running");
+            if asked.subresource == Some("status") && is_running && !self.0.swap(true, Ordering::Relaxed) {
+                let local = asked.server.local();
+                local.delete(asked.resource, asked.namespace, asked.name, &DeleteOptions::default()).await?;
+            }
+            Ok(())
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_right_before_a_report_of_the_node_is_not_missed() {
+    let sim = Sim::builder().start();
+    let deleted = Arc::new(DeletedMeanwhile::default());
+    sim.server().add_admission(deleted.clone());
+    create(&sim, "pods", pod("a", "registry.example/app:v1")).await;
+    seconds(&sim, 90).await;
+    assert!(deleted.0.load(Ordering::Relaxed), "the pod never ran");
+    assert_eq!(get(&sim, "pods", "a"), Value::Null);
 }
