@@ -103,6 +103,31 @@ pub fn patch(pod: &Pod, change: Value) -> Effect {
     }
 }
 
+/// One write for two: a change of conditions together with the marks of the state that follows from it. Servers take
+/// labels and annotations with the status of a pod; one that did not would get them in a write of their own, a pass later.
+pub fn joined(effect: Effect, then: impl FnOnce() -> Option<Effect>) -> Effect {
+    let Effect::Patch { target, subresource: Some("status"), patch: Patch::Strategic(mut change) } = effect
+    else {
+        return effect;
+    };
+    if let Some(Effect::Patch { subresource: None, patch: Patch::Strategic(marks), .. }) = then()
+        && let (Some(change), Some(metadata)) = (change.as_object_mut(), marks.get("metadata"))
+    {
+        change.insert("metadata".to_owned(), metadata.clone());
+    }
+    Effect::Patch { target, subresource: Some("status"), patch: Patch::Strategic(change) }
+}
+
+/// Whether a write changes more of a pod than its conditions.
+pub fn changes_object(effect: &Effect) -> bool {
+    match effect {
+        Effect::Patch { subresource: Some("status"), patch: Patch::Strategic(change), .. } => {
+            change.get("metadata").is_some()
+        }
+        _ => true,
+    }
+}
+
 fn reason(key: &str) -> Reason {
     Reason::new("Lifecycle", key)
 }

@@ -8,6 +8,7 @@
 mod call;
 
 use std::{
+    collections::BTreeMap,
     fmt,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -33,7 +34,7 @@ use call::{Answer, Call};
 /// Bounds of an executor.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Writes per second.
+    /// Writes per second, for each kind.
     pub qps: f64,
     /// Writes that may come at once.
     pub burst: u32,
@@ -158,7 +159,8 @@ struct Inner {
     recorder: Recorder,
     fence: Fence,
     options: Options,
-    bucket: Mutex<Bucket>,
+    /// One for each kind, as clients of the field have it: the status of a workload must not wait behind its pods.
+    buckets: Mutex<BTreeMap<Resource, Bucket>>,
     metrics: Framework,
 }
 
@@ -179,8 +181,8 @@ impl Executor {
         options: Options,
         metrics: Framework,
     ) -> Self {
-        let bucket = Mutex::new(Bucket::new(options.qps, options.burst));
-        Self(Arc::new(Inner { controller, client, freshness, recorder, fence, options, bucket, metrics }))
+        let buckets = Mutex::default();
+        Self(Arc::new(Inner { controller, client, freshness, recorder, fence, options, buckets, metrics }))
     }
 
     /// Carries out the effects of one plan for `key`. Changes and deletions come first, then creates in batches of one,
@@ -276,7 +278,11 @@ impl Executor {
     async fn write(&self, key: &ObjectKey, effect: &Effect, again: bool) -> Result<(), Why> {
         let Some(call) = Call::of(effect) else { return Ok(()) };
         let (verb, resource, object) = (call.verb, call.resource, call.object.clone());
-        let wait = self.0.bucket.lock().unwrap_or_else(PoisonError::into_inner).take(Instant::now());
+        let wait = {
+            let mut buckets = self.0.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+            let Options { qps, burst, .. } = self.0.options;
+            buckets.entry(resource).or_insert_with(|| Bucket::new(qps, burst)).take(Instant::now())
+        };
         if !wait.is_zero() {
             tokio::time::sleep(wait).await;
         }

@@ -109,7 +109,7 @@ fn maintain(
             }
         };
         if let Some(effect) = effect {
-            changed |= !matches!(&effect, Effect::Patch { subresource: Some("status"), .. });
+            changed |= lifecycle::changes_object(&effect);
             plan.add(effect, Purpose::Quiet(Part::Update));
         }
     }
@@ -136,20 +136,28 @@ fn next(
     plan: &mut Plan,
 ) -> Result<Option<Effect>, in_place::Error> {
     let options = &view.desired.in_place;
-    if role != Role::Starting {
+    let is_complete = || in_place::completion(pod, options, others).is_complete();
+    let settle = || {
+        let is_on_target = is_on(pod, &revisions.update);
+        lifecycle::settle(pod, view.desired.lifecycle.as_ref(), is_on_target, &is_complete, view.now())
+    };
+    // Without a node nothing can become ready: once there is one, a single write says both.
+    if role != Role::Starting && !waits_for_node(view, pod) {
         let progress = in_place::refresh(pod, options, others, view.now())?;
         progress.wake_after.into_iter().for_each(|after| plan.wake(after));
-        if progress.effect.is_some() {
-            return Ok(progress.effect);
+        if let Some(effect) = progress.effect {
+            return Ok(Some(lifecycle::joined(effect, settle)));
         }
     }
-    let is_complete = || in_place::completion(pod, options, others).is_complete();
-    let is_on_target = is_on(pod, &revisions.update);
-    let settled =
-        lifecycle::settle(pod, view.desired.lifecycle.as_ref(), is_on_target, &is_complete, view.now());
     let is_status = |effect: &Effect| matches!(effect, Effect::Patch { subresource: Some(_), .. });
-    let settled = settled.filter(|effect| role == Role::Idle || !is_status(effect));
+    let settled = settle().filter(|effect| role == Role::Idle || !is_status(effect));
     Ok(settled.or_else(|| hash_label(pod)))
+}
+
+/// Whether a new pod has no node yet and will be taken into service when it has one.
+fn waits_for_node(view: &View<'_>, pod: &Pod) -> bool {
+    let hook = view.desired.lifecycle.as_ref().and_then(|lifecycle| lifecycle.pre_normal.as_ref());
+    lifecycle::is(pod, &State::PreparingNormal) && hook.is_none() && pod.spec.node_name.is_empty()
 }
 
 /// Pods of old releases lack the label with the hash alone.

@@ -259,7 +259,8 @@ fn nobody_may_do_more_than_the_features_need() {
     assert!(!allowed(role, "", "secrets", "get"));
     assert!(!allowed(role, "", "pods/resize", "patch"));
     assert!(!allowed(role, names::APPS_GROUP, "imagepulljobs", "create"));
-    assert!(!allowed(role, "", "pods", "delete"), "nothing that is built deletes pods");
+    assert!(allowed(role, "", "pods", "delete"), "CloneSets do");
+    assert!(!allowed(role, "", "configmaps", "create"), "nothing that is built makes them");
     let everything: Vec<&Feature> = ALL.iter().collect();
     let gates = parse("InPlaceWorkloadVerticalScaling=true,PreDownloadImageForInPlaceUpdate=true");
     let objects = rbac::objects_of(&everything, &gates);
@@ -324,7 +325,7 @@ fn a_feature_without_its_gate_or_its_code_needs_nothing() {
     // The node daemon is still to be written.
     assert!(find(&rbac::objects(&Gates::default()), "ServiceAccount", "kruise-daemon").is_none());
     let running: Vec<&str> = controllers(&Gates::default()).map(|(_, controller)| controller.name).collect();
-    assert_eq!(running, ["webhook-controller", "pod-readiness-controller"]);
+    assert_eq!(running, ["webhook-controller", "pod-readiness-controller", "cloneset-controller"]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod report;
 
 use std::time::Duration;
 
+use kruise_api::cloneset::v1beta1::Status;
 use kruise_core::{
     cloneset::{self, CLONE_SET},
     effect::{Effect, Event, Level},
@@ -101,9 +102,11 @@ async fn pass(observer: &Observer, context: &Context, key: &ObjectKey) -> Result
 
     let status = cloneset::status(&seen, &failures, &plan.reasons);
     let write = cloneset::status_write(&seen.set, &status);
-    let is_told = seen.set.status.as_ref().is_some_and(|before| {
-        before.observed_generation == status.observed_generation && before.conditions == status.conditions
-    });
+    let facts = |status: &Status| {
+        let conditions = status.conditions.iter().filter(|condition| condition.kind != cloneset::WAITING);
+        (status.observed_generation, conditions.cloned().collect::<Vec<_>>())
+    };
+    let is_told = seen.set.status.as_ref().is_some_and(|before| facts(before) == facts(&status));
     // What was changed is counted when it is seen, a moment later.
     let counts_later = outcome.done > 0 && is_told;
     let mut written = Ok(());
