@@ -2,6 +2,7 @@
 
 use super::environment;
 use super::names;
+use super::pod::Carrier;
 use super::resources::resource_requirements;
 use super::volume::Volumes;
 use super::{Violation, Violations, each, entries, get, is_true, list, not_negative, number, one_of, text};
@@ -306,15 +307,16 @@ fn port_reference(found: &mut Violations, action: &Value, path: &str) {
     }
 }
 
-/// With host networking a port of a container is the port of the node.
-pub(super) fn host_network(found: &mut Violations, spec: &Value, path: &str) {
+/// With host networking a port of a container is the port of the node. A template may leave it out: pods get it by default.
+pub(super) fn host_network(found: &mut Violations, spec: &Value, path: &str, carrier: Carrier) {
     if !is_true(spec, "hostNetwork") {
         return;
     }
     for (index, container) in list(spec, "containers").iter().enumerate() {
         for (port_index, port) in list(container, "ports").iter().enumerate() {
             let host = number(port, "hostPort");
-            if host != number(port, "containerPort") {
+            let may_be_left_out = carrier == Carrier::Template && host == 0;
+            if host != number(port, "containerPort") && !may_be_left_out {
                 let detail = "must match `containerPort` when `hostNetwork` is true";
                 let path = format!("{path}.containers[{index}].ports[{port_index}].hostPort");
                 found.push(Violation::invalid(path, host, detail));

@@ -38,7 +38,7 @@ pub fn pod_template_spec(template: &Value, path: &str, options: &Options) -> Vio
         each(&mut found, &format!("{path}.annotations"), key, names::qualified_name(&key.to_lowercase()));
     }
     let spec = template.get("spec").unwrap_or(&Value::Null);
-    found.extend(pod_spec(spec, &format!("{path}.spec"), options));
+    found.extend(judged(spec, &format!("{path}.spec"), options, Carrier::Template));
     if !list(spec, "ephemeralContainers").is_empty() {
         let detail = "ephemeral containers not allowed in pod template";
         found.push(Violation::forbidden(format!("{path}.spec.ephemeralContainers"), detail));
@@ -48,6 +48,18 @@ pub fn pod_template_spec(template: &Value, path: &str, options: &Options) -> Vio
 
 /// What is wrong with a pod spec at `path`.
 pub fn pod_spec(spec: &Value, path: &str, options: &Options) -> Violations {
+    judged(spec, path, options, Carrier::Pod)
+}
+
+/// What a pod spec stands in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Carrier {
+    Pod,
+    /// Its pods get defaults of their own when they are made.
+    Template,
+}
+
+fn judged(spec: &Value, path: &str, options: &Options, carrier: Carrier) -> Violations {
     let mut found = Violations::new();
     let at = |member: &str| format!("{path}.{member}");
     if get(spec, "terminationGracePeriodSeconds").is_none() {
@@ -59,7 +71,7 @@ pub fn pod_spec(spec: &Value, path: &str, options: &Options) -> Violations {
     container::containers(&mut found, &pod, list(spec, "containers"), &at("containers"));
     container::init_containers(&mut found, &pod, spec, &at("initContainers"));
     container::ephemeral_containers(&mut found, &pod, spec, &at("ephemeralContainers"));
-    container::host_network(&mut found, spec, path);
+    container::host_network(&mut found, spec, path, carrier);
     one_of(&mut found, at("restartPolicy"), restart_policy, &["Always", "OnFailure", "Never"]);
     let dns = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
     one_of(&mut found, at("dnsPolicy"), text(spec, "dnsPolicy"), &dns);

@@ -135,6 +135,31 @@ fn claim_templates_count_as_volumes() {
     );
 }
 
+/// Pods get the port of the node by default, so a template need not say it; what it says must be right.
+#[test]
+fn a_template_on_the_network_of_the_host_may_leave_out_the_port_of_the_node() {
+    let template = |host: i64| {
+        let container =
+            json!({"name": "main", "image": "app:1", "ports": [{"containerPort": 80, "hostPort": host}]});
+        let mut template = json!({"spec": {"hostNetwork": true, "containers": [container]}});
+        defaults::pod_template_spec(&mut template, &defaults::Options::KUBERNETES);
+        template
+    };
+    let judged = |host| lines(&pod_template_spec(&template(host), "spec.template", &Options::default()));
+    assert_eq!(judged(0), Vec::<String>::new());
+    assert_eq!(judged(80), Vec::<String>::new());
+    let wrong = |path: &str, port| {
+        format!(
+            "{path}.hostPort: Invalid value: {port}: must match `containerPort` when `hostNetwork` is true"
+        )
+    };
+    assert_eq!(judged(81), [wrong("spec.template.spec.containers[0].ports[0]", 81)]);
+    assert_eq!(
+        lines(&pod_spec(&template(0)["spec"], "spec", &Options::default())),
+        [wrong("spec.containers[0].ports[0]", 0)]
+    );
+}
+
 #[test]
 fn volumes_have_one_source() {
     check(
