@@ -54,7 +54,7 @@ pub(super) fn down(object: &mut Value) -> Result<(), Error> {
     if let Some(Value::Array(snapshot)) = take(object, SNAPSHOT)
         && !snapshot.is_empty()
     {
-        set_annotation(object, CRR_SYNC_CONTAINER_STATUSES, Value::Array(snapshot).to_string());
+        set_annotation(object, CRR_SYNC_CONTAINER_STATUSES, written(&snapshot));
     }
     if let Some(Value::Array(conditions)) = take(object, CONDITIONS) {
         let held = conditions.iter().find(|condition| {
@@ -67,6 +67,20 @@ pub(super) fn down(object: &mut Value) -> Result<(), Error> {
     Ok(())
 }
 
+/// The snapshot as the original writes it, byte for byte: members in its order, then those that it does not know.
+fn written(snapshot: &[Value]) -> String {
+    const ORDER: [&str; 4] = ["name", "ready", "restartCount", "containerID"];
+    let entry = |entry: &Value| {
+        let mut members: Vec<(&String, &Value)> = entry.as_object().into_iter().flatten().collect();
+        members.sort_by_key(|(name, _)| ORDER.iter().position(|known| known == name).unwrap_or(ORDER.len()));
+        let members: Vec<String> =
+            members.into_iter().map(|(name, value)| format!("{}:{value}", json!(name))).collect();
+        format!("{{{}}}", members.join(","))
+    };
+    let entries: Vec<String> = snapshot.iter().map(entry).collect();
+    format!("[{}]", entries.join(","))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,7 +89,7 @@ mod tests {
         json!({
             "metadata": {"name": "r", "annotations": {
                 "crr.apps.kruise.io/sync-container-statuses":
-                    r#"[{"containerID":"docker://1","name":"main","ready":true,"restartCount":2}]"#,
+                    r#"[{"name":"main","ready":true,"restartCount":2,"containerID":"docker://1"}]"#,
                 "crr.apps.kruise.io/unready-acquired": "2026-11-15T19:00:00Z",
             }},
             "spec": {"podName": "p"},

@@ -35,6 +35,10 @@ pub(super) fn down(object: &mut Value) -> Result<(), Error> {
     }
     for_each_condition(object, |condition| {
         take(condition, &["observedGeneration"]);
+        // The older version has no message where there is nothing to say.
+        if text(condition, &["message"]) == Some("") {
+            take(condition, &["message"]);
+        }
         if text(condition, &["lastTransitionTime"]) == Some(UNKNOWN_TIME) {
             take(condition, &["lastTransitionTime"]);
         }
@@ -89,14 +93,14 @@ mod tests {
     }
 
     #[test]
-    fn the_older_form_has_no_observed_generation() {
+    fn the_older_form_has_no_observed_generation_and_no_empty_message() {
         let mut object = json!({"status": {"subsetStatuses": [{"name": "a", "conditions": [
             {"type": "Schedulable", "status": "False", "reason": "X", "message": "", "observedGeneration": 3,
                 "lastTransitionTime": "2026-11-15T19:00:00Z"}]}]}});
         down(&mut object).unwrap();
         assert_eq!(
             object["status"]["subsetStatuses"][0]["conditions"],
-            json!([{"type": "Schedulable", "status": "False", "reason": "X", "message": "",
+            json!([{"type": "Schedulable", "status": "False", "reason": "X",
                 "lastTransitionTime": "2026-11-15T19:00:00Z"}])
         );
     }

@@ -74,3 +74,23 @@ fn statefulsets_convert_as_the_original_did() {
 fn uniteddeployments_convert_as_the_original_did() {
     check(include_str!("../recorded/conversion-uniteddeployment.jsonl"), "apps.kruise.io");
 }
+
+#[test]
+fn container_recreate_requests_convert_as_the_original_did() {
+    check(include_str!("../recorded/conversion-containerrecreaterequest.jsonl"), "apps.kruise.io");
+}
+
+#[test]
+fn persistent_pod_states_convert_as_the_original_did() {
+    check(include_str!("../recorded/conversion-persistentpodstate.jsonl"), "apps.kruise.io");
+}
+
+#[test]
+fn pod_unavailable_budgets_convert_as_the_original_did() {
+    check(include_str!("../recorded/conversion-podunavailablebudget.jsonl"), "policy.kruise.io");
+}
+
+#[test]
+fn workloadspreads_convert_as_the_original_did() {
+    check(include_str!("../recorded/conversion-workloadspread.jsonl"), "apps.kruise.io");
+}
