@@ -243,8 +243,10 @@ fn kinds_of_closed_gates_are_refused_by_name() {
         let object = example(api_version, kind);
         let gates = all_gates().without(gate);
         let text = format!("feature-gate {gate} is not enabled");
+        let mut old = object.clone();
+        old["metadata"]["labels"] = json!({"before": "this"});
         for operation in [Operation::Create, Operation::Update] {
-            let request = request(operation, object.clone(), object.clone());
+            let request = request(operation, object.clone(), old.clone());
             check_refused(validate(&request, &context(&gates)), 403, &text);
             check_refused(mutate(&request, &context(&gates)), 403, &text);
         }
@@ -276,6 +278,27 @@ fn what_is_on_its_way_out_may_lose_its_finalizers_whatever_the_gates_and_rules_s
     let update = request(Operation::Update, new, old);
     assert_eq!(mutate(&update, &context(&gates)), Answer::allowed());
     assert_eq!(validate(&update, &context(&gates)), Answer::allowed());
+}
+
+/// What the original accepted stays movable: to another stored version, and out of the hands of finalizers and owners.
+#[test]
+fn an_update_that_changes_nothing_is_fine_whatever_the_gates_and_rules_say() {
+    let mut odd = web("v1alpha1");
+    odd["metadata"]["annotations"] = json!({"apps.kruise.io/image-predownload-parallelism": "50%"});
+    let closed = example("apps.kruise.io/v1alpha1", "ResourceDistribution");
+    let gates = Gates::default();
+    for old in [odd, closed] {
+        let refused = validate(&create(&old), &context(&gates));
+        assert!(matches!(refused, Answer::Denied { .. }), "{old}");
+        let mut new = old.clone();
+        new["metadata"]["finalizers"] = json!([]);
+        let update = request(Operation::Update, new.clone(), old.clone());
+        assert_eq!(mutate(&update, &context(&gates)), Answer::allowed(), "{old}");
+        assert_eq!(validate(&update, &context(&gates)), Answer::allowed(), "{old}");
+        new["metadata"]["labels"] = json!({"changed": "yes"});
+        let update = request(Operation::Update, new, old);
+        assert_eq!(validate(&update, &context(&gates)), refused);
+    }
 }
 
 /// PLATFORM-9: the rule between the gates opens what admission asks for.
