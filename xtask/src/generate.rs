@@ -22,6 +22,7 @@ pub(crate) fn all() -> Result<Vec<Generated>> {
     let gates = Gates::default();
     let [mutating, validating] = webhooks::configurations(&gates, &webhooks::Options::default());
     files.push(manifest("config/rbac/manager.yaml", &rbac::objects(&gates))?);
+    files.push(manifest("config/rbac/migration.yaml", &rbac::migration())?);
     files.push(manifest("config/rbac/users.yaml", &rbac::user_roles())?);
     files.push(manifest("config/webhook/mutating.yaml", &[mutating])?);
     files.push(manifest("config/webhook/validating.yaml", &[validating])?);

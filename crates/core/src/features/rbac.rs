@@ -1,5 +1,7 @@
 //! Roles of the programs and of their users, made from the list of features and from the catalogue of kinds.
 
+mod migration;
+
 use kruise_api::{
     catalogue::CRDS,
     crd::{Conversion, Crd},
@@ -9,6 +11,7 @@ use kruise_api::{
 use serde_json::{Value, json};
 
 use super::{ALL, Feature, Names, Permission};
+pub use migration::migration;
 
 /// A role of one of the programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

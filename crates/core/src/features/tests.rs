@@ -300,6 +300,38 @@ fn certificates_are_published_where_they_must_be_and_nowhere_else() {
     assert!(!allowed(own, "", "secrets", "update"));
 }
 
+/// The migration writes definitions of kinds with two versions and their objects, and nothing else.
+#[test]
+fn the_migration_has_its_own_account_and_role() {
+    let objects = rbac::migration();
+    let role = find(&objects, "ClusterRole", "kruise-storage-migration").unwrap();
+    let definitions = "customresourcedefinitions";
+    assert!(allowed(role, "apiextensions.k8s.io", definitions, "get"));
+    assert!(allowed(role, "apiextensions.k8s.io", &format!("{definitions}/status"), "patch"));
+    let named: Vec<&Value> = role["rules"][1]["resourceNames"].as_array().unwrap().iter().collect();
+    assert_eq!(named.len(), 15);
+    for crd in CRDS {
+        let moves = crd.versions.len() > 1;
+        assert_eq!(named.contains(&&json!(crd.name())), moves, "{}", crd.name());
+        assert_eq!(allowed(role, crd.group, crd.plural, "patch"), moves, "{}", crd.name());
+        assert!(!allowed(role, crd.group, crd.plural, "delete"));
+    }
+    let [account, _, binding] = objects.as_slice() else { panic!("three objects") };
+    assert_eq!(binding["subjects"][0]["name"], account["metadata"]["name"]);
+    assert_eq!(binding["roleRef"]["name"], role["metadata"]["name"]);
+}
+
+#[test]
+fn fail_open_is_about_pods_and_nothing_else() {
+    let [mutating, validating] = webhooks::configurations(&Gates::default(), &Options::default().fail_open());
+    for name in ["mpod.kb.io", "vpod.kb.io", "vpodeviction.kb.io"] {
+        let side = if name.starts_with('m') { &mutating } else { &validating };
+        assert_eq!(webhook(side, name)["failurePolicy"], "Ignore", "{name}");
+    }
+    assert_eq!(webhook(&mutating, "mcloneset.kb.io")["failurePolicy"], "Fail");
+    assert_eq!(webhook(&validating, "vcloneset.kb.io")["failurePolicy"], "Fail");
+}
+
 #[test]
 fn every_role_is_bound_to_an_account_that_exists() {
     let built: Vec<&Feature> = ALL.iter().collect();

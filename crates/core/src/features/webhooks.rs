@@ -42,6 +42,18 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// The same, but pods start without us while we do not answer: without sidecars, protection and all else that
+    /// admission gives them. For those to whom that is better than no pod.
+    #[must_use]
+    pub fn fail_open(mut self) -> Self {
+        let webhooks = ALL.iter().flat_map(|feature| feature.webhooks);
+        let of_pods = webhooks.filter(|webhook| webhook.reach == Reach::OtherNamespaces);
+        self.policies.extend(of_pods.map(|webhook| (webhook.name.to_owned(), Policy::Ignore)));
+        self
+    }
+}
+
 /// The webhooks of a side that are registered with these gates, in the order of the list.
 pub fn registered(gates: &Gates, side: Side) -> impl Iterator<Item = &'static Webhook> {
     let webhooks = ALL.iter().flat_map(|feature| feature.webhooks);
