@@ -23,7 +23,7 @@ use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject, GroupVersionKind, PostParams, WatchEvent, WatchParams},
 };
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::{clock::Clock, metrics::Framework, random::Random, scope::Stop};
 use record::Record;
@@ -130,6 +130,7 @@ impl Candidate {
         let api = Api::namespaced_with(client, &settings.namespace, &resource);
         metrics.is_leader.set(&[], 0.0);
         metrics.master_status.set(&[&settings.name], 0.0);
+        metrics.slow_path.touch(&[&settings.name]);
         let fence = Fence::default();
         fence.set(Until::Never);
         Self { api, settings, clock, random, metrics, fence, seen: None }
@@ -284,12 +285,15 @@ impl Leader {
                 () = stop.asked() => break Ok(()),
                 () = sleep(self.0.settings.retry) => {}
             }
-            match self.renew().await {
-                Try::Held => renewed = Instant::now(),
-                Try::HeldBy(holder) => break Err(Lost::Taken { holder }),
-                Try::Failed(error) => tracing::warn!(%error, "failed to renew the lease"),
-            }
             let deadline = self.0.settings.renew_deadline;
+            let began = Instant::now();
+            // A try that hangs must not outlast the deadline.
+            match timeout_at(renewed + deadline, self.renew()).await {
+                Ok(Try::Held) => renewed = began,
+                Ok(Try::HeldBy(holder)) => break Err(Lost::Taken { holder }),
+                Ok(Try::Failed(error)) => tracing::warn!(%error, "failed to renew the lease"),
+                Err(_) => tracing::warn!("failed to renew the lease in time"),
+            }
             if renewed.elapsed() >= deadline {
                 break Err(Lost::Deadline { deadline });
             }

@@ -113,6 +113,10 @@ impl Queue {
             resting: BTreeMap::new(),
             bucket: Bucket::new(options.qps, options.burst),
         };
+        if let Some(metrics) = &metrics {
+            metrics.queue_adds.touch(&[name]);
+            metrics.queue_retries.touch(&[name]);
+        }
         Self(Arc::new(Inner {
             name,
             options,
