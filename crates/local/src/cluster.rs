@@ -12,8 +12,9 @@ use kruise_api::labels::{CONTROL_PLANE, CONTROL_PLANE_VALUE};
 use kruise_api::names;
 use kruise_apiserver::client::Local;
 use kruise_apiserver::{ApiServer, controllers, status};
+use kruise_manager::inside::{Inside, Running};
 use kruise_sim::Sim;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -21,7 +22,7 @@ use tokio::task::JoinSet;
 use crate::certificates::Certificates;
 use crate::identity::{self, Known};
 use crate::kubeconfig;
-use crate::manager::{self, Inside};
+use crate::manager;
 use crate::serve::{self, Stop};
 
 /// The port that people expect.
@@ -108,7 +109,7 @@ pub struct Cluster {
     sim: Sim,
     listening: JoinSet<()>,
     stop: watch::Sender<bool>,
-    manager: Option<manager::Running>,
+    manager: Option<Running>,
 }
 
 /// Starts a cluster. When this returns, the API answers and the kubeconfig is written.
@@ -130,11 +131,11 @@ pub async fn start(settings: &Settings) -> Result<Cluster, Error> {
     let server = sim.server().clone();
     install_kinds(&server.local()).await?;
     let inside = match settings.with_manager {
-        true => Some(Inside::new(&sim, seed).map_err(Error::Manager)?),
+        true => Some(manager::inside(&sim, seed).map_err(Error::Manager)?),
         false => None,
     };
-    if inside.is_some() {
-        install_webhooks(&server.local()).await?;
+    if let Some(inside) = &inside {
+        install_webhooks(&server.local(), inside.configurations()).await?;
     }
 
     let text = kubeconfig::text(address, &certificates, &token);
@@ -151,7 +152,7 @@ pub async fn start(settings: &Settings) -> Result<Cluster, Error> {
 }
 
 /// Waits until the manager breaks down. Without one that is never.
-async fn broken(manager: &mut Option<manager::Running>) -> kruise_runtime::scope::Error {
+async fn broken(manager: &mut Option<Running>) -> kruise_runtime::scope::Error {
     match manager {
         Some(manager) => manager.ended().await,
         None => std::future::pending().await,
@@ -190,8 +191,7 @@ async fn install_kinds(local: &Local) -> Result<(), Error> {
 }
 
 /// When the cluster asks our manager.
-async fn install_webhooks(local: &Local) -> Result<(), Error> {
-    let [mutating, validating] = Inside::configurations();
+async fn install_webhooks(local: &Local, [mutating, validating]: [Value; 2]) -> Result<(), Error> {
     for (plural, object) in
         [("mutatingwebhookconfigurations", mutating), ("validatingwebhookconfigurations", validating)]
     {

@@ -8,7 +8,6 @@ mod cluster;
 mod settings;
 #[cfg(test)]
 mod tests;
-mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -104,6 +103,8 @@ pub struct Certificates {
     /// Our CRDs as they were read; they are large, so each version is read once.
     crds: BTreeMap<String, Crd>,
     metrics: Option<Framework>,
+    /// Whether it was told that there is no place for files.
+    told_of_files: bool,
 }
 
 /// How a look at everything ended.
@@ -119,7 +120,18 @@ impl Certificates {
     pub fn new(client: Client, settings: Settings, clock: Clock, current: Current, check: Check) -> Self {
         let cluster = Cluster::new(client, &settings.environment.namespace, &settings.secret);
         let (served, found, crds) = (None, None, BTreeMap::new());
-        Self { cluster, settings, clock, current, check, served, found, crds, metrics: None }
+        Self {
+            cluster,
+            settings,
+            clock,
+            current,
+            check,
+            served,
+            found,
+            crds,
+            metrics: None,
+            told_of_files: false,
+        }
     }
 
     /// Counts how often a certificate was taken into use, and how often one could not be.
@@ -374,9 +386,14 @@ impl Certificates {
     }
 
     /// Files beside a Secret are for others to look at: without them everything works.
-    fn write_files(&self, data: &Data) {
-        if let Err(error) = files::write(&self.settings.folder, data) {
-            tracing::warn!(error = chain(&error), "certificates are served from memory only");
+    fn write_files(&mut self, data: &Data) {
+        match files::write(&self.settings.folder, data) {
+            Ok(()) => self.told_of_files = false,
+            Err(error) if !self.told_of_files => {
+                tracing::warn!(error = chain(&error), "certificates are served from memory only");
+                self.told_of_files = true;
+            }
+            Err(_) => {}
         }
     }
 }

@@ -6,7 +6,9 @@
 pub mod caches;
 pub mod certificates;
 pub mod controllers;
+pub mod definitions;
 pub mod endpoints;
+pub mod inside;
 pub mod logging;
 pub mod manager;
 pub mod migrate;
@@ -15,4 +17,5 @@ pub mod own_namespace;
 pub mod program;
 pub mod protection_log;
 pub mod shared;
+mod watch;
 pub mod webhooks;

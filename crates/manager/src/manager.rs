@@ -3,23 +3,19 @@
 //! The program gives it sockets and certificates; the local cluster and tests give it the API server of their own
 //! process.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
-use kruise_api::{catalogue, gates::Gate};
-use kruise_core::{features, migration::DEFINITION, object::Resource};
+use kruise_api::{catalogue, crd::Crd, gates::Gate};
+use kruise_core::{features, object::Resource};
 use kruise_runtime::{
     cache,
     scope::{BoxError, Scope, Stop},
 };
 use kruise_webhook::{listener::Current, selfcheck::Check, service::Webhooks};
-use kube::{
-    Api,
-    api::{ApiResource, DynamicObject, GroupVersionKind, ListParams},
-};
 
 use crate::{
     certificates::{self, Certificates},
-    controllers, own_namespace,
+    controllers, definitions, own_namespace,
     shared::{Parts, Shared},
     webhooks,
 };
@@ -142,6 +138,8 @@ impl Manager {
         let (nodes, client, options) =
             (shared.caches.nodes.clone(), shared.client.clone(), self.cache_options());
         until(scope, &stop, "cache of nodes", async move { nodes.run_when_wanted(client, options).await });
+        let (definitions, client) = (shared.definitions.clone(), shared.client.clone());
+        until(scope, &stop, "definitions", async move { definitions.run(client).await });
         let (events, client) = (shared.events.clone(), shared.client.clone());
         until(scope, &stop, "events", async move { events.run(client).await });
         let shared = shared.clone();
@@ -152,11 +150,17 @@ impl Manager {
         });
     }
 
-    /// Follows a kind, where a cache for it exists.
+    /// Follows a kind, where a cache for it exists, from when the cluster has the kind.
     fn watch(&self, resource: Resource, scope: &mut Scope, stop: &Stop) {
-        let Parts { caches, client, .. } = &*self.shared;
+        let Parts { caches, client, definitions, .. } = &*self.shared;
         let Some(following) = caches.follow(resource, client.clone(), self.cache_options()) else { return };
-        until(scope, stop, format!("cache of {}", resource.plural), following);
+        let definitions = definitions.clone();
+        until(scope, stop, format!("cache of {}", resource.plural), async move {
+            if let Some(definition) = definitions::name(resource) {
+                definitions.installed(&definition).await;
+            }
+            following.await;
+        });
     }
 
     fn cache_options(&self) -> cache::Options {
@@ -168,35 +172,24 @@ impl Manager {
         }
     }
 
-    /// Runs the controllers until it is asked to stop, then lets those that are at work end.
+    /// Runs the controllers until it is asked to stop, then lets those that are at work end. A controller begins when the
+    /// definition of its kind is installed and what its feature watches is read.
     pub async fn lead(&self, stop: &Stop) -> Result<(), Error> {
         let shared = &self.shared;
-        let patience = shared.settings.options.controller_cache_sync_timeout;
-        let installed = self.installed().await;
         let mut scope = Scope::default();
         for (feature, described) in features::controllers(&shared.settings.gates) {
-            let missing = described.needs_kind.filter(|kind| !installed.has(kind));
-            if let Some(kind) = missing {
-                tracing::info!(
-                    controller = described.name,
-                    kind,
-                    "left out, the definition of its kind is not installed"
-                );
-                continue;
-            }
             let Some(entry) = controllers::ALL.iter().find(|entry| entry.name == described.name) else {
                 continue;
             };
             let controller = (entry.build)(shared);
-            let (within, caches) = (scope.stop(), shared.caches.clone());
+            let (shared, within) = (shared.clone(), scope.stop());
             scope.spawn(described.name, async move {
-                for resource in feature.watches {
-                    if !caches.synced(*resource, patience).await {
-                        return Err(Error::NotSynced { kind: resource.kind, patience });
-                    }
+                tokio::select! {
+                    () = within.asked() => return Ok(()),
+                    begun = beginning(&shared, feature, described) => begun?,
                 }
                 controller.run(within, GRACE).await;
-                Ok(())
+                Ok::<(), Error>(())
             });
         }
         tokio::select! {
@@ -205,22 +198,39 @@ impl Manager {
         }
         scope.shutdown(GRACE + Duration::from_secs(1)).await.map_err(Error::from)
     }
+}
 
-    /// Which of our kinds the server has. A server that does not tell is taken to have them all.
-    async fn installed(&self) -> Installed {
-        let kind = GroupVersionKind::gvk(DEFINITION.group, DEFINITION.version, DEFINITION.kind);
-        let resource = ApiResource::from_gvk_with_plural(&kind, DEFINITION.plural);
-        let api: Api<DynamicObject> = Api::all_with(self.shared.client.clone(), &resource);
-        match api.list_metadata(&ListParams::default()).await {
-            Ok(listed) => {
-                Installed(Some(listed.items.into_iter().filter_map(|found| found.metadata.name).collect()))
-            }
-            Err(error) => {
-                tracing::warn!(%error, "failed to ask which kinds are installed, taking all for installed");
-                Installed(None)
-            }
+/// Waits until a controller may begin.
+async fn beginning(
+    shared: &Shared,
+    feature: &features::Feature,
+    controller: &features::Controller,
+) -> Result<(), Error> {
+    let kind = controller.needs_kind.and_then(catalogue::by_kind);
+    if let Some(definition) = kind.map(Crd::name)
+        && !shared.definitions.has(&definition).await
+    {
+        tracing::info!(
+            controller = controller.name,
+            kind = controller.needs_kind,
+            "left out, the definition of its kind is not installed"
+        );
+        shared.definitions.installed(&definition).await;
+        tracing::info!(controller = controller.name, "begins, the definition of its kind is installed now");
+    }
+    let patience = shared.settings.options.controller_cache_sync_timeout;
+    for resource in feature.watches {
+        // Of a kind that the cluster does not have there is nothing to read.
+        if let Some(definition) = definitions::name(*resource)
+            && !shared.definitions.has(&definition).await
+        {
+            continue;
+        }
+        if !shared.caches.synced(*resource, patience).await {
+            return Err(Error::NotSynced { kind: resource.kind, patience });
         }
     }
+    Ok(())
 }
 
 /// Runs something until it is asked to stop.
@@ -238,13 +248,4 @@ fn until(
         }
         Ok::<(), BoxError>(())
     });
-}
-
-struct Installed(Option<BTreeSet<String>>);
-
-impl Installed {
-    fn has(&self, kind: &str) -> bool {
-        let Some(names) = &self.0 else { return true };
-        catalogue::by_kind(kind).is_none_or(|crd| names.contains(&crd.name()))
-    }
 }

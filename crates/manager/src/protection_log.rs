@@ -44,7 +44,7 @@ impl ProtectionLog {
                 }
             }
         }
-        tracing::info!(%record, "protection");
+        crate::logging::record(record);
     }
 }
 

@@ -14,6 +14,7 @@ use kube::Client;
 
 use crate::{
     caches::Caches,
+    definitions::Definitions,
     options::{Environment, Options},
     protection_log::ProtectionLog,
 };
@@ -51,6 +52,8 @@ pub struct Parts {
     pub metrics: Framework,
     /// Where events go.
     pub events: Events,
+    /// Which of our kinds the cluster has.
+    pub definitions: Definitions,
     /// What is known of the cluster.
     pub caches: Caches,
     /// Whether this process may write as the leader.
@@ -80,6 +83,7 @@ impl Shared {
             registry,
             metrics,
             events,
+            definitions: Definitions::default(),
             caches,
             fence,
             protection_log,

@@ -12,9 +12,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::Error;
-use super::watch::Watch;
+use crate::watch::{DEFINITIONS, Watch};
 
-const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1";
 /// Asks for names and versions only.
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
@@ -83,7 +82,7 @@ impl Cluster {
             .into_iter()
             .map(|kind| one(&format!("{CONFIGURATIONS}/{}", kind.plural()), kind.name()))
             .collect();
-        watches.push(Watch::new(&self.client, CRDS.to_owned()).only_ours());
+        watches.push(Watch::new(&self.client, DEFINITIONS.to_owned()).only_ours());
         if mode != Mode::Files {
             watches.push(one(&self.secrets(), &self.secret));
         }
@@ -113,7 +112,7 @@ impl Cluster {
     /// Names and versions of all CRDs.
     pub(super) async fn crd_versions(&self) -> Result<Vec<(String, String)>, Error> {
         let object = "CustomResourceDefinitions".to_owned();
-        let list: Option<MetadataList> = self.get(CRDS, METADATA_LIST, object).await?;
+        let list: Option<MetadataList> = self.get(DEFINITIONS, METADATA_LIST, object).await?;
         let items = list.map(|list| list.items).unwrap_or_default();
         Ok(items.into_iter().map(|item| (item.metadata.name, item.metadata.resource_version)).collect())
     }
@@ -121,7 +120,7 @@ impl Cluster {
     pub(super) async fn crd(&self, name: &str) -> Result<Option<Crd>, Error> {
         let object = format!("CustomResourceDefinition {name}");
         let read: Option<Definition> =
-            self.get(&format!("{CRDS}/{name}"), "application/json", object).await?;
+            self.get(&format!("{DEFINITIONS}/{name}"), "application/json", object).await?;
         Ok(read.map(|read| Crd {
             name: read.metadata.name,
             resource_version: read.metadata.resource_version,
@@ -131,7 +130,7 @@ impl Cluster {
 
     /// Returns false when someone else was faster. Replaces instead of patching: the original's role allows no patch.
     pub(super) async fn replace_conversion(&self, change: &Conversion) -> Result<bool, Error> {
-        let path = format!("{CRDS}/{}", change.name);
+        let path = format!("{DEFINITIONS}/{}", change.name);
         let name = format!("CustomResourceDefinition {}", change.name);
         let Some(mut object) = self.get::<Value>(&path, "application/json", name.clone()).await? else {
             return Ok(false);

@@ -31,6 +31,11 @@ pub fn text() -> String {
         "Maximum number of open file descriptors.",
         limit.map(|limit| limit as f64),
     );
+    let limit = rustix::process::getrlimit(rustix::process::Resource::As).current;
+    // Libraries write the largest number where there is no limit.
+    let limit = limit.unwrap_or(u64::MAX) as f64;
+    let help = "Maximum amount of virtual memory available in bytes.";
+    family("process_virtual_memory_max_bytes", "gauge", help, Some(limit));
     let booted = std::fs::read_to_string("/proc/stat").ok().and_then(|text| {
         text.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse::<f64>().ok())
     });

@@ -1,4 +1,4 @@
-//! Tells that something changed, and nothing about it: every pass looks for itself.
+//! Tells that something changed, and nothing about it: whoever hears it looks for itself.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -12,6 +12,9 @@ use kube::core::WatchEvent;
 use serde::Deserialize;
 use tokio::sync::Notify;
 
+/// Where the definitions of kinds are.
+pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
 /// How long a server keeps a watch open.
 const LIFETIME: Duration = Duration::from_secs(290);
 /// The wait before a watch begins again.
@@ -21,7 +24,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 /// A watch of a path.
-pub(super) struct Watch {
+pub(crate) struct Watch {
     client: Client,
     path: String,
     /// Only CRDs of our groups matter.
@@ -40,23 +43,23 @@ struct Metadata {
 }
 
 impl Watch {
-    pub(super) fn new(client: &Client, path: String) -> Self {
+    pub(crate) fn new(client: &Client, path: String) -> Self {
         Self { client: client.clone(), path, only_ours: false }
     }
 
-    pub(super) fn only_ours(mut self) -> Self {
+    pub(crate) fn only_ours(mut self) -> Self {
         self.only_ours = true;
         self
     }
 
     /// Watches for ever.
-    pub(super) async fn run(self, changed: Arc<Notify>) {
+    pub(crate) async fn run(self, changed: Arc<Notify>) {
         let mut pause = PAUSE;
         loop {
             match self.once(&changed).await {
                 Ok(()) => pause = PAUSE,
                 Err(error) => {
-                    tracing::debug!(path = self.path, %error, "a watch for certificates ended");
+                    tracing::debug!(path = self.path, %error, "a watch ended");
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
             }
