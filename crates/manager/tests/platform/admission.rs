@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
+use kruise_core::features::webhooks;
 use kruise_testkit::{
     Outcome, pod,
     wait::{Look, seen},
@@ -22,6 +23,16 @@ fn owned_pod(namespace: &str, name: &str) -> Value {
             "apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name": "web", "uid": "no-such-uid",
             "controller": true, "blockOwnerDeletion": false}]},
         "spec": {"nodeSelector": {"no": "node"}, "containers": [{"name": "main", "image": "app:v1"}]},
+    })
+}
+
+fn bad_cloneset(namespace: &str) -> Value {
+    json!({
+        "apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet",
+        "metadata": {"name": "web", "namespace": namespace},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "Main", "image": "app:v1"}], "restartPolicy": "Sometimes"}}},
     })
 }
 
@@ -130,6 +141,34 @@ async fn with_the_manager_down_only_what_must_wait_waits(stage: &mut Stage) -> O
 }
 managed!(with_the_manager_down_only_what_must_wait_waits, super::NO_FLAGS);
 
+/// PLATFORM-30: with the fail-open option pods start everywhere. With the manager they get what they always get.
+async fn with_fail_open_pods_start_everywhere_without_the_manager(stage: &mut Stage) -> Outcome {
+    let sandbox = stage.cluster.sandbox("open").await;
+    stage.configure(&webhooks::Options::default().fail_open()).await;
+    // A manager that is up repairs the bundles of new configurations, and servers learn of it by watching.
+    let mut tries = 0;
+    sandbox
+        .eventually("the manager is asked", async || {
+            tries += 1;
+            let made = stage.create(owned_pod(sandbox.namespace(), &format!("web-{tries}"))).await.unwrap();
+            seen(gates(&made) == ["KruisePodReady"], made.to_string())
+        })
+        .await;
+    stage.kill_manager();
+    let made = stage.create(owned_pod(sandbox.namespace(), "without")).await.unwrap();
+    assert_eq!(gates(&made), [""; 0]);
+    let plain: Pod =
+        sandbox.create(pod::named("plain").container("main", &stage.cluster.image("app:v1"))).await;
+    assert!(plain.spec.unwrap().readiness_gates.is_none());
+    let api: Api<Pod> = sandbox.api();
+    api.delete("plain", &DeleteParams::default().grace_period(0)).await.unwrap();
+    // What is ours still waits for its rules.
+    let refused = stage.create(bad_cloneset(sandbox.namespace())).await.unwrap_err();
+    assert!(refused.contains("mcloneset.kb.io"), "{refused}");
+    Ok(())
+}
+managed!(with_fail_open_pods_start_everywhere_without_the_manager, super::NO_FLAGS);
+
 /// PLATFORM-35: counted, and refused with the words that people know.
 async fn a_protected_namespace_stays(stage: &mut Stage) -> Outcome {
     let sandbox = stage.cluster.sandbox("protected").await;
@@ -166,14 +205,7 @@ managed!(a_protected_namespace_stays, ["--feature-gates=ResourcesDeletionProtect
 /// Bad input is refused at admission, with the field, the value and the rule, and nothing is stored.
 async fn a_bad_template_is_refused_with_the_path_of_the_field(stage: &mut Stage) -> Outcome {
     let sandbox = stage.cluster.sandbox("bad").await;
-    let bad = json!({
-        "apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet",
-        "metadata": {"name": "web", "namespace": sandbox.namespace()},
-        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": {
-            "metadata": {"labels": {"app": "web"}},
-            "spec": {"containers": [{"name": "Main", "image": "app:v1"}], "restartPolicy": "Sometimes"}}},
-    });
-    let refused = stage.create(bad).await.unwrap_err();
+    let refused = stage.create(bad_cloneset(sandbox.namespace())).await.unwrap_err();
     assert!(refused.contains("spec.template.spec.containers[0].name: Invalid value: \"Main\""), "{refused}");
     assert!(refused.contains("spec.template.spec.restartPolicy"), "{refused}");
     Ok(())

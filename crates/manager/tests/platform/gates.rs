@@ -1,9 +1,11 @@
 //! Feature gates, as users meet them.
 
+use kruise_api::gates::Gates;
+use kruise_core::features::webhooks;
 use kruise_testkit::Outcome;
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, managed};
+use crate::stage::{Stage, launched, managed};
 
 fn recreate_request(namespace: &str) -> Value {
     json!({
@@ -30,7 +32,7 @@ fn pull_job(namespace: &str) -> Value {
     })
 }
 
-/// PLATFORM-7: the refusal. What happens to the configurations is a test of the certificates.
+/// PLATFORM-7: the refusal, in virtual time.
 async fn without_pod_webhooks_a_spread_is_refused(stage: &mut Stage) -> Outcome {
     let sandbox = stage.cluster.sandbox("gates").await;
     let refused = stage.create(spread(sandbox.namespace())).await.unwrap_err();
@@ -39,6 +41,43 @@ async fn without_pod_webhooks_a_spread_is_refused(stage: &mut Stage) -> Outcome 
     Ok(())
 }
 managed!(without_pod_webhooks_a_spread_is_refused, ["--feature-gates=PodWebhook=false"]);
+
+/// The webhooks of pods that the cluster calls, and whether each of them leads somewhere.
+async fn pod_webhooks(stage: &Stage) -> Vec<(String, bool)> {
+    let mut found = Vec::new();
+    for configuration in webhooks::configurations(&Gates::default(), &webhooks::Options::default()) {
+        let name = configuration["metadata"]["name"].as_str().unwrap();
+        let object = stage.api(&configuration).get(name).await.unwrap();
+        for webhook in object.data["webhooks"].as_array().into_iter().flatten() {
+            let name = webhook["name"].as_str().unwrap().to_owned();
+            if ["mpod.kb.io", "vpod.kb.io", "vpodeviction.kb.io"].contains(&name.as_str()) {
+                found.push((name, webhook["clientConfig"]["caBundle"].is_string()));
+            }
+        }
+    }
+    found
+}
+
+/// PLATFORM-7: the webhooks of pods go with their gate and come back with it.
+async fn pod_webhooks_go_and_come_back_with_their_gate(stage: &mut Stage) -> Outcome {
+    let sandbox = stage.cluster.sandbox("gates").await;
+    let all = ["mpod.kb.io", "vpod.kb.io", "vpodeviction.kb.io"].map(|name| (name.to_owned(), true));
+    let alone = "--enable-leader-election=false";
+    let open = stage.launch().flags(&[alone]);
+    let manager = open.ready().await;
+    assert_eq!(pod_webhooks(stage).await, all);
+    drop(manager);
+    let manager = open.clone().flags(&["--feature-gates=PodWebhook=false"]).ready().await;
+    assert_eq!(pod_webhooks(stage).await, []);
+    let refused = stage.create(spread(sandbox.namespace())).await.unwrap_err();
+    assert!(refused.contains("feature-gate WorkloadSpread is not enabled"), "{refused}");
+    drop(manager);
+    let _manager = open.ready().await;
+    assert_eq!(pod_webhooks(stage).await, all);
+    stage.create(spread(sandbox.namespace())).await.unwrap();
+    Ok(())
+}
+launched!(pod_webhooks_go_and_come_back_with_their_gate);
 
 /// PLATFORM-8
 async fn without_the_daemon_a_recreate_request_is_refused(stage: &mut Stage) -> Outcome {

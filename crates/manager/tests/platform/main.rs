@@ -7,9 +7,14 @@
 pub(crate) const SHARES_A_MANAGER: bool = false;
 
 mod admission;
+mod certificates;
 mod conversion;
 mod gates;
 mod leader;
 mod migration;
+mod missing;
+mod permissions;
+mod pods;
 mod program;
+#[allow(dead_code, reason = "shared with the scenarios of kinds")]
 mod stage;

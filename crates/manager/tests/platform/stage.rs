@@ -1,27 +1,21 @@
 //! A cluster with a manager on it.
 
+#[path = "stage/network.rs"]
+pub(crate) mod network;
+#[path = "stage/process.rs"]
+pub(crate) mod process;
+#[path = "stage/served.rs"]
+mod served;
+
 use std::{
-    process::{Child, Command, Stdio},
+    path::{Path, PathBuf},
     time::Duration,
 };
 
-use kruise_api::{
-    gates::{self, Gates},
-    names,
-};
-use kruise_core::features::webhooks;
-use kruise_manager::{
-    manager::Manager,
-    options::{Environment, Options},
-    shared::{Settings, Shared},
-};
-use kruise_runtime::{
-    clock::Clock,
-    lease::Fence,
-    metrics::Registry,
-    random::Random,
-    scope::{BoxError, Scope},
-};
+use kruise_api::{catalogue, gates::Gates, names};
+use kruise_core::{features::webhooks, migration::DEFINITION};
+use kruise_manager::inside::{self, Inside, Surroundings};
+use kruise_runtime::{clock::Clock, random::Random};
 use kruise_sim::Sim;
 use kruise_testkit::{
     Backend, Cluster, Outcome,
@@ -33,41 +27,39 @@ use kube::{
 };
 use serde_json::{Value, json};
 
+use process::{Launch, Process};
+use served::Served;
+
 /// A cluster with a manager on it.
 pub(crate) struct Stage {
     pub(crate) cluster: Cluster,
     manager: Option<Running>,
     flags: Vec<String>,
-    sim: Option<Sim>,
+    place: Place,
+}
+
+/// Where the cluster and its manager are.
+enum Place {
+    /// Both in this process, in virtual time.
+    Inside(Sim),
+    /// The embedded cluster in this process, the manager outside of it.
+    Served(Served),
+    /// Both outside.
+    Real,
 }
 
 /// A manager that runs.
-pub(crate) enum Running {
-    Inside { manager: Box<Manager>, _scope: Scope },
+enum Running {
+    Inside(Box<inside::Running>),
     Process(Process),
-}
-
-/// The manager as a process of its own, ended with this value.
-pub(crate) struct Process {
-    pub(crate) child: Child,
-    pub(crate) health: u16,
-    pub(crate) metrics: u16,
-    folder: tempfile::TempDir,
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 impl Stage {
     /// Definitions, namespace and webhook configurations are installed; no manager runs yet.
-    pub(crate) async fn install(cluster: Cluster, sim: Option<Sim>, flags: &[&str]) -> Self {
+    async fn install(cluster: Cluster, place: Place, flags: &[&str]) -> Self {
         cluster.install_crds().await;
-        let stage =
-            Self { cluster, manager: None, flags: flags.iter().map(|&flag| flag.into()).collect(), sim };
+        let flags = flags.iter().map(|&flag| flag.into()).collect();
+        let stage = Self { cluster, manager: None, flags, place };
         let label = json!({"control-plane": "openkruise"});
         stage.put(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": names::NAMESPACE, "labels": label}})).await;
         stage.put_webhooks().await;
@@ -76,9 +68,7 @@ impl Stage {
 
     /// The webhook configurations, as an installation brings them.
     pub(crate) async fn put_webhooks(&self) {
-        for configuration in webhooks::configurations(&Gates::default(), &webhooks::Options::default()) {
-            self.put(configuration).await;
-        }
+        self.configure(&webhooks::Options::default()).await;
     }
 
     /// Takes them away: then nobody is refused because no manager is there.
@@ -89,24 +79,48 @@ impl Stage {
         }
     }
 
-    /// The same with a manager that is ready.
-    pub(crate) async fn start(cluster: Cluster, sim: Option<Sim>, flags: &[&str]) -> Self {
-        let mut stage = Self::install(cluster, sim, flags).await;
-        stage.start_manager().await;
-        stage
+    /// Installs the webhook configurations, as a chart with these values does.
+    pub(crate) async fn configure(&self, options: &webhooks::Options) {
+        for configuration in webhooks::configurations(&Gates::default(), options) {
+            self.put(configuration).await;
+        }
     }
 
     pub(crate) async fn start_manager(&mut self) {
-        let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
-        self.manager = Some(match &self.sim {
-            Some(sim) => inside(sim, &flags),
-            None => Running::Process(process(&flags, None).await),
+        self.manager = Some(match &self.place {
+            Place::Inside(sim) => {
+                let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
+                Running::Inside(Box::new(inside(sim, &flags)))
+            }
+            Place::Served(_) | Place::Real => Running::Process(self.launch().ready().await),
         });
+    }
+
+    /// How a manager of this stage is started as a process.
+    pub(crate) fn launch(&self) -> Launch {
+        Launch::new(&self.flags, Some(&self.kubeconfig()))
+    }
+
+    /// How processes reach the cluster.
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        match &self.place {
+            Place::Inside(_) => panic!("no process reaches a cluster in virtual time"),
+            Place::Served(served) => served.kubeconfig.clone(),
+            Place::Real => Path::new(&std::env::var_os("KUBECONFIG").unwrap()).to_owned(),
+        }
+    }
+
+    /// What processes have asked the embedded cluster so far. A real one does not tell.
+    pub(crate) fn requests(&self) -> Vec<(http::Method, String)> {
+        match &self.place {
+            Place::Served(served) => served.requests.lock().unwrap().clone(),
+            Place::Inside(_) | Place::Real => Vec::new(),
+        }
     }
 
     /// Ends the manager as a node that fails would.
     pub(crate) fn kill_manager(&mut self) {
-        if let Some(sim) = &self.sim {
+        if let Place::Inside(sim) = &self.place {
             let gone = tower::service_fn(|_: http::Request<http_body_util::Full<bytes::Bytes>>| async {
                 Err::<http::Response<http_body_util::Full<bytes::Bytes>>, _>("connection refused")
             });
@@ -116,15 +130,16 @@ impl Stage {
     }
 
     /// What the next manager is started with.
-    #[allow(dead_code, reason = "not all scenarios change flags")]
     pub(crate) fn set_flags(&mut self, flags: &[&str]) {
         self.flags = flags.iter().map(|&flag| flag.into()).collect();
     }
 
     /// The embedded cluster.
-    #[allow(dead_code, reason = "not all scenarios ask for it")]
     pub(crate) fn sim(&self) -> &Sim {
-        self.sim.as_ref().expect("only scenarios of the embedded cluster ask for it")
+        match &self.place {
+            Place::Inside(sim) => sim,
+            Place::Served(_) | Place::Real => panic!("only scenarios of the embedded cluster ask for it"),
+        }
     }
 
     /// The manager, where it is a process.
@@ -138,10 +153,8 @@ impl Stage {
     /// Everything that `/metrics` shows.
     pub(crate) async fn metrics(&self) -> String {
         match self.manager.as_ref().expect("a manager runs") {
-            Running::Inside { manager, .. } => manager.shared().registry.text(),
-            Running::Process(process) => {
-                get(process.metrics, "/metrics").await.expect("metrics are served").1
-            }
+            Running::Inside(running) => running.manager().shared().registry.text(),
+            Running::Process(process) => process.metrics().await,
         }
     }
 
@@ -170,6 +183,31 @@ impl Stage {
         }
     }
 
+    /// The definitions of kinds.
+    pub(crate) fn definitions(&self) -> Api<DynamicObject> {
+        let kind = GroupVersionKind::gvk(DEFINITION.group, DEFINITION.version, DEFINITION.kind);
+        Api::all_with(self.cluster.client(), &ApiResource::from_gvk_with_plural(&kind, DEFINITION.plural))
+    }
+
+    /// Removes the definitions of all our kinds but these.
+    pub(crate) async fn keep_only(&self, kinds: &[&str]) {
+        let definitions = self.definitions();
+        let others: Vec<String> =
+            catalogue::CRDS.iter().filter(|crd| !kinds.contains(&crd.kind)).map(|crd| crd.name()).collect();
+        for name in &others {
+            definitions.delete(name, &DeleteParams::default()).await.unwrap();
+        }
+        let gone = eventually("the definitions are gone", Duration::from_secs(60), async || {
+            let left = definitions.list_metadata(&kube::api::ListParams::default()).await.unwrap();
+            let left: Vec<String> = left.items.into_iter().filter_map(|found| found.metadata.name).collect();
+            match left.iter().find(|name| others.contains(*name)) {
+                None => Look::Yes(()),
+                Some(name) => Look::No(name.clone()),
+            }
+        });
+        gone.await.unwrap();
+    }
+
     /// Creates an object; the answer or the words of the refusal.
     pub(crate) async fn create(&self, object: Value) -> Result<Value, String> {
         let typed: DynamicObject = serde_json::from_value(object.clone()).unwrap();
@@ -181,7 +219,6 @@ impl Stage {
     }
 
     /// Changes an object by a merge patch, in the version that it is written in; the answer or the words of the refusal.
-    #[allow(dead_code, reason = "not all scenarios change objects of any version")]
     pub(crate) async fn patch(&self, object: &Value, change: &Value) -> Result<Value, String> {
         let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
         let patch = kube::api::Patch::Merge(change);
@@ -204,130 +241,18 @@ impl Stage {
 }
 
 /// A manager in this process, whose webhooks the embedded server calls directly.
-fn inside(sim: &Sim, flags: &[&str]) -> Running {
-    let options = Options::read(std::iter::once("kruise-manager").chain(flags.iter().copied())).unwrap();
-    let environment = Environment::read(|_| None).unwrap();
-    let (gates, _) = Gates::parse(&options.feature_gates(), &gates::Options::default()).unwrap();
+fn inside(sim: &Sim, flags: &[&str]) -> inside::Running {
     let clock = *sim.clock();
-    let settings = Settings {
-        options,
-        environment,
-        gates,
+    let surroundings = Surroundings {
+        client: sim.faulty_client(),
+        version: kruise_apiserver::discovery::GIT_VERSION.to_owned(),
         clock: Clock::from_fn(move || clock.now()),
         random: Random::seeded(seed() + 1),
     };
-    let shared = Shared::new(sim.faulty_client(), settings, "v1.33.0", Fence::default(), Registry::default());
-    let manager = Manager::new(shared);
-    sim.server().register_webhook_service(names::NAMESPACE, names::WEBHOOK_SERVICE, manager.webhooks());
-    let mut scope = Scope::default();
-    manager.start(&mut scope);
-    let (leading, stop) = (manager.clone(), scope.stop());
-    scope.spawn("leader", async move { leading.lead(&stop).await.map_err(BoxError::from) });
-    Running::Inside { manager: Box::new(manager), _scope: scope }
-}
-
-/// A manager as users run it, on free ports of this machine.
-pub(crate) async fn process(flags: &[&str], door: Option<&Door>) -> Process {
-    let process = spawn(flags, door);
-    let ready = eventually("the manager is ready", Duration::from_secs(60), async || {
-        match get(process.health, "/readyz").await {
-            Some((200, _)) => Look::Yes(()),
-            Some((_, body)) => Look::No(body),
-            None => Look::No("nobody answers".to_owned()),
-        }
-    });
-    if let Err(message) = ready.await {
-        let log = std::fs::read_to_string(process.folder.path().join("log")).unwrap_or_default();
-        panic!("{message}\n{log}");
-    }
-    process
-}
-
-/// The same, not awaited. Several managers share a door, as replicas share a Service.
-pub(crate) fn spawn(flags: &[&str], door: Option<&Door>) -> Process {
-    let [health, metrics, webhooks] = [free_port(), free_port(), free_port()];
-    let folder = tempfile::tempdir().unwrap();
-    let log = std::fs::File::create(folder.path().join("log")).unwrap();
-    let child = Command::new(env!("CARGO_BIN_EXE_kruise-manager"))
-        .arg(format!("--health-probe-addr=127.0.0.1:{health}"))
-        .arg(format!("--metrics-addr=127.0.0.1:{metrics}"))
-        .arg(format!("--protection-log-path={}", folder.path().join("protection").display()))
-        .args(flags)
-        .env("WEBHOOK_HOST", "127.0.0.1")
-        .env("WEBHOOK_PORT", door.map_or(webhooks, |door| door.port).to_string())
-        .arg(format!("--webhook-bind-address=127.0.0.1:{webhooks}"))
-        .env("WEBHOOK_CERT_WRITER", "secret")
-        .env("WEBHOOK_CERT_DIR", folder.path().join("certificates"))
-        .stdout(Stdio::null())
-        .stderr(log)
-        .spawn()
-        .unwrap();
-    if let Some(door) = door {
-        door.rooms.lock().unwrap().push(webhooks);
-    }
-    Process { child, health, metrics, folder }
-}
-
-/// What a Service is to pods: one port that leads to whoever answers.
-pub(crate) struct Door {
-    port: u16,
-    rooms: std::sync::Arc<std::sync::Mutex<Vec<u16>>>,
-    _open: tokio::task::JoinSet<()>,
-}
-
-impl Door {
-    pub(crate) async fn open() -> Self {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let rooms = std::sync::Arc::new(std::sync::Mutex::new(Vec::<u16>::new()));
-        let known = rooms.clone();
-        let mut open = tokio::task::JoinSet::new();
-        open.spawn(async move {
-            let mut visits = tokio::task::JoinSet::new();
-            while let Ok((mut visitor, _)) = listener.accept().await {
-                let known = known.clone();
-                visits.spawn(async move {
-                    let rooms = known.lock().unwrap().clone();
-                    for port in rooms {
-                        if let Ok(mut room) = tokio::net::TcpStream::connect(("127.0.0.1", port)).await {
-                            let _ = tokio::io::copy_bidirectional(&mut visitor, &mut room).await;
-                            return;
-                        }
-                    }
-                });
-            }
-        });
-        Self { port, rooms, _open: open }
-    }
-}
-
-impl Process {
-    /// What it has logged so far.
-    pub(crate) fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
-    }
-
-    /// Lines of the log of refused deletions.
-    pub(crate) fn protection_log(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("protection/protection.log")).unwrap_or_default()
-    }
-}
-
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
-/// A GET on loopback: code and body.
-pub(crate) async fn get(port: u16, path: &str) -> Option<(u16, String)> {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.ok()?;
-    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.ok()?;
-    let code = answer.split_whitespace().nth(1)?.parse().ok()?;
-    let (_, body) = answer.split_once("\r\n\r\n")?;
-    Some((code, body.to_owned()))
+    let inside = Inside::new(surroundings, flags).unwrap();
+    let (namespace, service) = (names::NAMESPACE, names::WEBHOOK_SERVICE);
+    sim.server().register_webhook_service(namespace, service, inside.webhooks());
+    inside.start()
 }
 
 /// Which of all possible histories the embedded cluster has: that of `KRUISE_SEED`, or always the same.
@@ -341,7 +266,18 @@ pub(crate) fn embedded(flags: &[&str], scenario: impl AsyncFnOnce(&mut Stage) ->
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let (sim, cluster) = kruise_testkit::embedded::start(seed()).await;
-        let mut stage = Stage::start(cluster, Some(sim), flags).await;
+        let mut stage = Stage::install(cluster, Place::Inside(sim), flags).await;
+        stage.start_manager().await;
+        scenario(&mut stage).await.unwrap();
+    });
+}
+
+/// Runs a scenario that starts managers as processes, on the embedded cluster in real time.
+pub(crate) fn served(flags: &[&str], scenario: impl AsyncFnOnce(&mut Stage) -> Outcome) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (served, cluster) = Served::start().await;
+        let mut stage = Stage::install(cluster, Place::Served(served), flags).await;
         scenario(&mut stage).await.unwrap();
     });
 }
@@ -350,7 +286,7 @@ pub(crate) fn embedded(flags: &[&str], scenario: impl AsyncFnOnce(&mut Stage) ->
 pub(crate) fn real(name: &str, flags: &[&str], scenario: impl AsyncFnOnce(&mut Stage) -> Outcome) {
     match (std::env::var("KRUISE_TEST_MANAGER").as_deref(), crate::SHARES_A_MANAGER && flags.is_empty()) {
         (Ok("shared"), true) => return beside(name, scenario),
-        (Ok("shared"), false) | (Ok("own"), true) => return println!("left to the other round"),
+        (Ok("own"), true) => return println!("left to the other round"),
         _ => {}
     }
     alone(name, flags, scenario);
@@ -359,15 +295,12 @@ pub(crate) fn real(name: &str, flags: &[&str], scenario: impl AsyncFnOnce(&mut S
 /// Runs a scenario beside others, on a cluster that has a manager already.
 fn beside(name: &str, scenario: impl AsyncFnOnce(&mut Stage) -> Outcome) {
     kruise_testkit::scenario::on_real_cluster(name, async |cluster| {
-        scenario(&mut Stage { cluster, manager: None, flags: Vec::new(), sim: None }).await
+        scenario(&mut Stage { cluster, manager: None, flags: Vec::new(), place: Place::Real }).await
     });
 }
 
 /// The same for a scenario that ends its manager, or looks at it as a process.
 pub(crate) fn alone(name: &str, flags: &[&str], scenario: impl AsyncFnOnce(&mut Stage) -> Outcome) {
-    if std::env::var("KRUISE_TEST_MANAGER").as_deref() == Ok("shared") {
-        return println!("left to the other round");
-    }
     prepared(name, flags, async |stage: &mut Stage| {
         stage.start_manager().await;
         scenario(stage).await
@@ -376,8 +309,11 @@ pub(crate) fn alone(name: &str, flags: &[&str], scenario: impl AsyncFnOnce(&mut 
 
 /// The same without a manager.
 pub(crate) fn prepared(name: &str, flags: &[&str], scenario: impl AsyncFnOnce(&mut Stage) -> Outcome) {
+    if std::env::var("KRUISE_TEST_MANAGER").as_deref() == Ok("shared") {
+        return println!("left to the other round");
+    }
     kruise_testkit::scenario::on_real_cluster(name, async |cluster| {
-        let mut stage = Stage::install(cluster, None, flags).await;
+        let mut stage = Stage::install(cluster, Place::Real, flags).await;
         let outcome =
             futures::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(scenario(&mut stage))).await;
         if outcome.is_err()
@@ -413,7 +349,28 @@ macro_rules! managed {
 }
 pub(crate) use managed;
 
-/// The same for a scenario that only the embedded cluster can play: say in a comment why.
+/// Makes tests of a scenario that starts managers as processes: one for each kind of cluster.
+#[allow(unused_macros, reason = "not all tests that share this file start processes")]
+macro_rules! launched {
+    ($name:ident) => {
+        mod $name {
+            #[test]
+            fn embedded() {
+                crate::stage::served(&[], super::$name);
+            }
+
+            #[test]
+            #[ignore = "needs a real cluster; `cargo xtask test` brings one up"]
+            fn real() {
+                crate::stage::prepared(stringify!($name), &[], super::$name);
+            }
+        }
+    };
+}
+#[allow(unused_imports, reason = "not all tests that share this file start processes")]
+pub(crate) use launched;
+
+/// The same as [`managed`] for a scenario that only the embedded cluster can play: say in a comment why.
 #[allow(unused_macros, reason = "not all scenarios have such")]
 macro_rules! embedded_only {
     ($name:ident, $flags:expr) => {
