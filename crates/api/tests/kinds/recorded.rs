@@ -86,11 +86,6 @@ fn persistent_pod_states_convert_as_the_original_did() {
 }
 
 #[test]
-fn pod_unavailable_budgets_convert_as_the_original_did() {
-    check(include_str!("../recorded/conversion-podunavailablebudget.jsonl"), "policy.kruise.io");
-}
-
-#[test]
 fn workloadspreads_convert_as_the_original_did() {
     check(include_str!("../recorded/conversion-workloadspread.jsonl"), "apps.kruise.io");
 }
