@@ -103,9 +103,8 @@ impl ApiServer {
                 }
             }
             let hooks = self.admission(Operation::Update, resource, target.subresource.as_deref());
-            // Hooks see whole objects, and rules of workloads may.
-            let shows_spec = !hooks.is_empty() || resource.group == "apps";
-            if let Some(spec) = spec.take_if(|_| shows_spec) {
+            // Hooks see whole objects.
+            if let Some(spec) = spec.take_if(|_| !hooks.is_empty()) {
                 put_spec(&mut object, spec.clone());
                 put_spec(&mut old, spec);
             }
@@ -209,12 +208,14 @@ impl ApiServer {
     }
 }
 
-/// Whether the change is a patch of the status of a built-in kind that does not even name the spec. Such
-/// patches are most of all writes; the spec, most of the object, then need not be patched and checked.
+/// Whether the change is a patch of the status of a pod or a node that does not even name the spec. Such patches are
+/// most of all writes; the spec, most of the object, then need not be patched and checked. Rules of other kinds may look
+/// at both parts.
 fn leaves_spec(target: &Target, change: &Change<'_>) -> bool {
     let status = target.subresource.as_deref() == Some("status");
     status
-        && !target.resource.custom
+        && target.resource.group.is_empty()
+        && matches!(target.resource.kind.as_ref(), "Pod" | "Node")
         && match change {
             Change::Patch(Patch::Merge(fields) | Patch::Strategic(fields)) => !fields.contains_key("spec"),
             _ => false,

@@ -102,6 +102,17 @@ async fn the_generation_counts_the_spec_and_status_has_its_own_door() {
     assert_eq!((&status["metadata"]["generation"], &status["status"]), (&json!(2), &json!({"x": 1})));
 }
 
+/// A storage migration writes nothing else.
+#[tokio::test(start_paused = true)]
+async fn the_stored_versions_of_a_definition_can_be_patched_alone() {
+    let cluster = Cluster::new();
+    cluster.define(&widgets(&sized())).await.ok();
+    let patch = json!({"status": {"storedVersions": ["v1"]}});
+    let patched = cluster.patch(&format!("{DEFINITION}/status"), &patch).await.ok();
+    assert_eq!(patched["status"]["storedVersions"], json!(["v1"]));
+    assert_eq!(patched["spec"]["names"]["kind"], "Widget");
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_scale_of_an_instance_follows_the_three_paths() {
     let cluster = Cluster::new();
