@@ -19,15 +19,29 @@ struct Round {
     /// Whose manager is on the cluster: `own` if each test starts one and has the cluster for itself (definitions and
     /// webhook configurations exist once), `shared` if all of them use the same.
     manager: Option<&'static str>,
+    /// Only when it is asked for.
+    long: bool,
 }
 
-const ROUNDS: [Round; 3] = [
-    Round { tests: &["-p", "e2e", "-p", "kruise-comparison"], at_once: "4", manager: None },
-    Round { tests: &["-p", "kruise-manager"], at_once: "1", manager: Some("own") },
+const ROUNDS: [Round; 4] = [
+    Round { tests: &["-p", "e2e", "-p", "kruise-comparison"], at_once: "4", manager: None, long: false },
+    Round {
+        tests: &["-p", "kruise-manager", "--test", "platform", "--test", "certificates"],
+        at_once: "1",
+        manager: Some("own"),
+        long: false,
+    },
+    Round {
+        tests: &["-p", "kruise-manager", "--test", "cloneset", "--test", "inplace"],
+        at_once: "1",
+        manager: Some("own"),
+        long: true,
+    },
     Round {
         tests: &["-p", "kruise-manager", "--test", "cloneset", "--test", "inplace"],
         at_once: "6",
         manager: Some("shared"),
+        long: true,
     },
 ];
 
@@ -37,6 +51,9 @@ pub(crate) struct Options {
     /// Leave out the scenarios on a real cluster.
     #[arg(long)]
     no_real: bool,
+    /// Also play the scenarios of workloads on the real cluster, which take half an hour.
+    #[arg(long)]
+    workloads: bool,
     /// Run only tests whose name contains this.
     filter: Option<String>,
 }
@@ -59,7 +76,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<()> {
     }
     if let Some(kubeconfig) = given_kubeconfig()? {
         step(&format!("scenarios on the cluster of {}", kubeconfig.display()));
-        return scenarios(root, filter, &kubeconfig);
+        return scenarios(root, options, &kubeconfig);
     }
     if let Err(sentence) = cluster::can_run_here() {
         println!("left out: scenarios on a real cluster. {sentence}");
@@ -67,23 +84,26 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<()> {
     }
     step("scenarios on a real cluster");
     let running = cluster::up(&cluster::Options::default())?;
-    let outcome = scenarios(root, filter, &running.kubeconfig);
+    let outcome = scenarios(root, options, &running.kubeconfig);
     if running.started_here {
         cluster::down()?;
     }
     outcome
 }
 
-fn scenarios(root: &Path, filter: Option<&str>, kubeconfig: &Path) -> Result<()> {
+fn scenarios(root: &Path, options: &Options, kubeconfig: &Path) -> Result<()> {
     let mut outcome = Ok(());
-    for round in ROUNDS {
-        outcome = outcome.and(play(root, filter, kubeconfig, &round));
+    for round in ROUNDS.iter().filter(|round| options.workloads || !round.long) {
+        outcome = outcome.and(play(root, options.filter.as_deref(), kubeconfig, round));
+    }
+    if !options.workloads {
+        println!("left out: scenarios of workloads on a real cluster (--workloads)");
     }
     outcome
 }
 
 fn play(root: &Path, filter: Option<&str>, kubeconfig: &Path, round: &Round) -> Result<()> {
-    let Round { tests, at_once, manager } = *round;
+    let Round { tests, at_once, manager, .. } = *round;
     let installation = match manager {
         Some("shared") => {
             cargo(root, &["build", "--quiet", "-p", "kruise-manager"], None, None)?;

@@ -17,6 +17,8 @@ use crate::{film::Film, stage::Stage};
 pub(crate) struct Demo {
     pub(crate) sandbox: Sandbox,
     image: Box<dyn Fn(&str) -> String>,
+    /// Kubelets of hollow nodes probe addresses that nobody has.
+    probes: bool,
 }
 
 /// Merges a JSON merge patch into an object, for tests that differ in a few fields.
@@ -109,7 +111,9 @@ impl Demo {
     /// A namespace for it, with nothing in it yet.
     pub(crate) async fn prepare(stage: &Stage, purpose: &str) -> Self {
         let cluster = stage.cluster.clone();
-        Self { sandbox: cluster.sandbox(purpose).await, image: Box::new(move |name| cluster.image(name)) }
+        let probes = cluster.backend() == Backend::Embedded;
+        let sandbox = cluster.sandbox(purpose).await;
+        Self { sandbox, image: Box::new(move |name| cluster.image(name)), probes }
     }
 
     /// `demo`, changed by a merge patch, with all of its pods available.
@@ -148,7 +152,12 @@ impl Demo {
                 },
             },
         });
-        merged(demo, change)
+        let mut demo = merged(demo, change);
+        let main = demo.pointer_mut("/spec/template/spec/containers/0").and_then(Value::as_object_mut);
+        if let Some(main) = main.filter(|_| !self.probes) {
+            main.remove("readinessProbe");
+        }
+        demo
     }
 
     /// Creates it.
