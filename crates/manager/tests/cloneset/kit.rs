@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use k8s_openapi::api::core::v1::Pod;
 use kruise_api::{cloneset::v1beta1::CloneSet, labels};
-use kruise_testkit::{Sandbox, wait::seen};
+use kruise_testkit::{Backend, Sandbox, wait::seen};
 use kube::{
     Api,
     api::{Patch, PatchParams},
