@@ -4,16 +4,13 @@
 
 #[path = "../../runtime/tests/faults/classes.rs"]
 mod classes;
+#[path = "cloneset_faults/settings.rs"]
+mod settings;
 
 use std::{collections::BTreeMap, time::Duration};
 
-use kruise_api::gates::Gates;
-use kruise_manager::{
-    controllers::pod_readiness,
-    options::{Environment, Options},
-    shared::{Settings, Shared},
-};
-use kruise_runtime::{cache, clock::Clock, lease::Fence, metrics::Registry, random::Random, scope::Stop};
+use kruise_manager::{controllers::pod_readiness, shared::Shared};
+use kruise_runtime::{cache, random::Random, scope::Stop};
 use kruise_sim::{Sim, history::Recorder};
 use kube::{
     Api,
@@ -33,16 +30,8 @@ struct Process {
 
 impl Process {
     fn start(sim: &Sim, random: &Random, resync: Option<Duration>) -> Self {
-        let now = *sim.clock();
-        let settings = Settings {
-            options: Options::read(["kruise-manager", "--expectation-timeout=60s"]).unwrap(),
-            environment: Environment::read(|_| None).unwrap(),
-            gates: Gates::default(),
-            clock: Clock::from_fn(move || now.now()),
-            random: random.clone(),
-        };
-        let client = sim.faulty_client();
-        let shared = Shared::new(client.clone(), settings, "v1.35.0", Fence::default(), Registry::default());
+        let shared = settings::shared(sim, random);
+        let client = shared.client.clone();
         let controller = pod_readiness::controller(&shared);
         let pods = shared.caches.pods.clone();
         let mut tasks = JoinSet::new();

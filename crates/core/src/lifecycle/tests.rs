@@ -162,3 +162,24 @@ fn an_empty_hook_holds_nothing_and_is_always_complete() {
 fn a_deletion_that_made_pods_not_ready_cannot_be_taken_back() {
     assert!(can_cancel(None) && can_cancel(Some(&updating(false))) && !can_cancel(Some(&updating(true))));
 }
+
+#[test]
+fn conditions_and_the_state_that_follows_from_them_are_one_write() {
+    let pod = pod("Updating", &[], "n1", "");
+    let ready = |subresource| Effect::Patch {
+        target: Target::with_uid(POD, pod.metadata.key(), pod.metadata.uid.clone()),
+        subresource,
+        patch: Patch::Strategic(json!({"status": {"conditions": []}})),
+    };
+    let normal = || write(&pod, &State::Normal, now(), None);
+    let one = joined(ready(Some("status")), normal);
+    let Effect::Patch { subresource, patch: Patch::Strategic(patch), .. } = &one else { panic!("a patch") };
+    assert_eq!(*subresource, Some("status"));
+    assert_eq!(patch["metadata"]["labels"][labels::LIFECYCLE_STATE], "Normal");
+    assert_eq!(patch["status"], json!({"conditions": []}));
+    assert!(changes_object(&one), "no other pod is started in the same pass");
+    // Alone it is what it was, and other writes are not joined.
+    assert_eq!(joined(ready(Some("status")), || None), ready(Some("status")));
+    assert!(!changes_object(&ready(Some("status"))));
+    assert_eq!(joined(ready(None), normal), ready(None));
+}

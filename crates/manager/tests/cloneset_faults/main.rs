@@ -8,6 +8,7 @@
 mod classes;
 
 mod process;
+mod settings;
 mod truth;
 mod user;
 

@@ -2,19 +2,16 @@
 
 use std::time::Duration;
 
-use kruise_api::gates::Gates;
 use kruise_core::{
     cloneset::CLONE_SET,
     object::{CONTROLLER_REVISION, PERSISTENT_VOLUME_CLAIM, POD},
 };
-use kruise_manager::{
-    controllers::cloneset,
-    options::{Environment, Options},
-    shared::{Settings, Shared},
-};
-use kruise_runtime::{cache, clock::Clock, lease::Fence, metrics::Registry, random::Random, scope::Stop};
+use kruise_manager::controllers::cloneset;
+use kruise_runtime::{cache, random::Random, scope::Stop};
 use kruise_sim::Sim;
 use tokio::task::JoinSet;
+
+use crate::settings;
 
 pub(crate) struct Process {
     _tasks: JoinSet<()>,
@@ -22,16 +19,8 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn start(sim: &Sim, random: &Random, resync: Option<Duration>) -> Self {
-        let now = *sim.clock();
-        let settings = Settings {
-            options: Options::read(["kruise-manager", "--expectation-timeout=60s"]).unwrap(),
-            environment: Environment::read(|_| None).unwrap(),
-            gates: Gates::default(),
-            clock: Clock::from_fn(move || now.now()),
-            random: random.clone(),
-        };
-        let client = sim.faulty_client();
-        let shared = Shared::new(client.clone(), settings, "v1.35.0", Fence::default(), Registry::default());
+        let shared = settings::shared(sim, random);
+        let client = shared.client.clone();
         let controller = cloneset::controller(&shared);
         let options = cache::Options { resync, ..cache::Options::default() };
         let mut tasks = JoinSet::new();

@@ -1,0 +1,22 @@
+//! What a controller is given that runs beside a cluster with faults.
+
+use kruise_api::gates::Gates;
+use kruise_manager::{
+    options::{Environment, Options},
+    shared::{Settings, Shared},
+};
+use kruise_runtime::{clock::Clock, lease::Fence, metrics::Registry, random::Random};
+use kruise_sim::Sim;
+
+/// The parts of a manager that talks to the cluster through its faults.
+pub(crate) fn shared(sim: &Sim, random: &Random) -> Shared {
+    let now = *sim.clock();
+    let settings = Settings {
+        options: Options::read(["kruise-manager", "--expectation-timeout=60s"]).unwrap(),
+        environment: Environment::read(|_| None).unwrap(),
+        gates: Gates::default(),
+        clock: Clock::from_fn(move || now.now()),
+        random: random.clone(),
+    };
+    Shared::new(sim.faulty_client(), settings, "v1.35.0", Fence::default(), Registry::default())
+}
