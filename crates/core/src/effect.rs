@@ -1,7 +1,8 @@
 //! What to do to the cluster, as data.
 //!
 //! Planners return effects, and one executor in the runtime carries them out. An effect carries its preconditions, so
-//! that it does nothing where the world has moved on: effects of one plan may run in any order, or stop half-way.
+//! that it does nothing where the world has moved on: effects of one plan may run in any order, or stop half-way. Only
+//! a deletion can ask to come after another write.
 
 use std::time::Duration;
 
@@ -39,6 +40,8 @@ pub enum Effect {
         target: Target,
         /// How long the object gets to end, if not as long as it asks for itself.
         grace: Option<Duration>,
+        /// Only once the write before it in the plan has happened: the data of a pod that was not deleted stays.
+        follows: bool,
     },
     /// Tells people.
     Event(Event),

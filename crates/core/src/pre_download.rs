@@ -92,6 +92,7 @@ pub fn clean_up(known: &[&Metadata]) -> Vec<Effect> {
     left.map(|job| Effect::Delete {
         target: Target::with_uid(IMAGE_PULL_JOB, job.key(), job.uid.clone()),
         grace: None,
+        follows: false,
     })
     .collect()
 }

@@ -132,7 +132,7 @@ impl Error {
 
     /// Whether the only thing wrong is that objects changed meanwhile.
     pub fn is_conflict(&self) -> bool {
-        self.failed.iter().all(|failure| failure.why == Why::Conflict)
+        self.failed.iter().all(|failure| matches!(failure.why, Why::Conflict | Why::LeftOut))
     }
 }
 
@@ -262,17 +262,32 @@ impl Executor {
         effects: &[(usize, &Effect)],
         results: &mut [Option<Result<(), Why>>],
     ) -> bool {
-        let calls: Vec<_> = effects
-            .iter()
-            .map(|&(index, effect)| async move { (index, self.write(key, effect, false).await) }.boxed())
-            .collect();
-        let ended: Vec<(usize, Result<(), Why>)> =
+        let chains = effects.chunk_by(|_, (_, next)| matches!(next, Effect::Delete { follows: true, .. }));
+        let calls: Vec<_> = chains.map(|chain| self.write_in_order(key, chain).boxed()).collect();
+        let ended: Vec<Vec<(usize, Result<(), Why>)>> =
             stream::iter(calls).buffered(self.0.options.parallel.max(1)).collect().await;
-        let well = ended.iter().all(|(_, result)| result.is_ok());
-        for (index, result) in ended {
+        let mut well = true;
+        for (index, result) in ended.into_iter().flatten() {
+            well &= result.is_ok();
             set(results, index, result);
         }
         well
+    }
+
+    /// Writes one after the other. After a failure the rest is left out.
+    async fn write_in_order(
+        &self,
+        key: &ObjectKey,
+        chain: &[(usize, &Effect)],
+    ) -> Vec<(usize, Result<(), Why>)> {
+        let mut ended = Vec::with_capacity(chain.len());
+        let mut well = true;
+        for &(index, effect) in chain {
+            let result = if well { self.write(key, effect, false).await } else { Err(Why::LeftOut) };
+            well = result.is_ok();
+            ended.push((index, result));
+        }
+        ended
     }
 
     async fn write(&self, key: &ObjectKey, effect: &Effect, again: bool) -> Result<(), Why> {

@@ -52,9 +52,13 @@ fn give_to(view: &View<'_>, claim: &Metadata, pod: &Pod) -> Effect {
     }
 }
 
-/// Deletes a claim.
-pub(super) fn delete(claim: &Metadata) -> Effect {
-    Effect::Delete { target: target(claim), grace: None }
+fn delete(claim: &Metadata) -> Effect {
+    Effect::Delete { target: target(claim), grace: None, follows: false }
+}
+
+/// Deletes a claim if the deletion of its pod, which comes before it in the plan, has happened.
+pub(super) fn delete_with_pod(claim: &Metadata) -> Effect {
+    Effect::Delete { target: target(claim), grace: None, follows: true }
 }
 
 fn target(claim: &Metadata) -> Target {

@@ -132,7 +132,7 @@ fn truncate(view: &View<'_>, revisions: &Revisions<'_>, plan: &mut Plan) {
     };
     for old in revision::outdated(&revisions.all, view.desired.history_limit, &is_live) {
         let target = Target::with_uid(CONTROLLER_REVISION, old.metadata.key(), old.metadata.uid.clone());
-        plan.add(Effect::Delete { target, grace: None }, Purpose::Quiet(Part::Housekeeping));
+        plan.add(Effect::Delete { target, grace: None, follows: false }, Purpose::Quiet(Part::Housekeeping));
     }
 }
 

@@ -206,7 +206,10 @@ fn delete(view: &View<'_>, pod: &Pod, only_as_seen: bool, plan: &mut Plan) {
     if only_as_seen {
         target = target.at_version(pod.metadata.resource_version.clone());
     }
-    plan.add(Effect::Delete { target, grace: None }, Purpose::DeletePod(pod.metadata.name.clone()));
+    plan.add(
+        Effect::Delete { target, grace: None, follows: false },
+        Purpose::DeletePod(pod.metadata.name.clone()),
+    );
     let Some(id) = instance_id(&pod.metadata) else { return };
     let mut own: Vec<_> = view
         .seen
@@ -216,6 +219,6 @@ fn delete(view: &View<'_>, pod: &Pod, only_as_seen: bool, plan: &mut Plan) {
         .collect();
     own.sort_by(|left, right| left.name.cmp(&right.name));
     for claim in own {
-        plan.add(claims::delete(claim), Purpose::DeleteClaim(claim.name.clone()));
+        plan.add(claims::delete_with_pod(claim), Purpose::DeleteClaim(claim.name.clone()));
     }
 }

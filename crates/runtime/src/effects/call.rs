@@ -130,7 +130,7 @@ impl<'e> Call<'e> {
                     None => request.patch(name, &params, &patch),
                 }
             }
-            Effect::Delete { target, grace } => {
+            Effect::Delete { target, grace, .. } => {
                 let preconditions = params::Preconditions {
                     uid: target.uid.clone().map(String::from),
                     resource_version: target.resource_version.clone().map(String::from),
@@ -274,7 +274,8 @@ mod tests {
     #[test]
     fn preconditions_travel_with_the_write() {
         let target = Target::with_uid(POD, ObjectKey::new("ns", "a"), "u1".into()).at_version("7".into());
-        let delete = Effect::Delete { target: target.clone(), grace: Some(Duration::from_secs(3)) };
+        let delete =
+            Effect::Delete { target: target.clone(), grace: Some(Duration::from_secs(3)), follows: false };
         assert_eq!(
             sent(&delete),
             r#"DELETE /api/v1/namespaces/ns/pods/a? {"gracePeriodSeconds":3,"preconditions":{"resourceVersion":"7","uid":"u1"}}"#

@@ -74,7 +74,11 @@ fn plan(parent: &Whole, children: &[Child], random: &Random) -> Vec<Effect> {
         }));
     } else if children.len() > wanted {
         let surplus = children.iter().skip(wanted);
-        effects.extend(surplus.map(|child| Effect::Delete { target: target(child), grace: None }));
+        effects.extend(surplus.map(|child| Effect::Delete {
+            target: target(child),
+            grace: None,
+            follows: false,
+        }));
     } else {
         let outdated = children.iter().filter(|child| child.content != content);
         effects.extend(outdated.map(|child| Effect::Patch {

@@ -130,12 +130,12 @@ async fn an_object_of_somebody_else_is_not_taken_for_ours() {
 async fn changes_and_deletions_of_what_is_gone_are_fine_and_namesakes_are_spared() {
     let stage = stage().await;
     let target = |name: &str| Target::with_uid(CONFIG_MAP, ObjectKey::new("default", name), "old".into());
-    let gone = Effect::Delete { target: target("gone"), grace: None };
+    let gone = Effect::Delete { target: target("gone"), grace: None, follows: false };
     let effects = [gone, change("gone", "old", json!({"data": {"a": "2"}}))];
     assert!(stage.executor.act(&key(), &effects).await.ok().is_ok());
     create(&stage.sim, "c").await;
     let effects = [
-        Effect::Delete { target: target("c"), grace: None },
+        Effect::Delete { target: target("c"), grace: None, follows: false },
         change("c", "old", json!({"data": {"a": "2"}})),
     ];
     let outcome = stage.executor.act(&key(), &effects).await;
@@ -143,6 +143,33 @@ async fn changes_and_deletions_of_what_is_gone_are_fine_and_namesakes_are_spared
     assert!(failed.is_conflict() && failed.failed.len() == 2, "{failed:?}");
     let map = maps(&stage.sim).get("c").await.unwrap();
     assert_eq!(map.data.unwrap()["a"], "1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_follows_another_waits_for_it_and_is_left_out_when_it_failed() {
+    let stage = stage().await;
+    let mut uids = Vec::new();
+    for name in ["pod", "claim", "other", "its-claim"] {
+        uids.push(create(&stage.sim, name).await.metadata.uid.unwrap());
+    }
+    let delete = |name: &str, uid: &str, follows| Effect::Delete {
+        target: Target::with_uid(CONFIG_MAP, ObjectKey::new("default", name), uid.into()),
+        grace: None,
+        follows,
+    };
+    // The first is another object by now, the third is not.
+    let effects = [
+        delete("pod", "old", false),
+        delete("claim", &uids[1], true),
+        delete("other", &uids[2], false),
+        delete("its-claim", &uids[3], true),
+    ];
+    let outcome = stage.executor.act(&key(), &effects).await;
+    let failed: Vec<_> = outcome.failed.iter().map(|failure| (failure.index, failure.why.clone())).collect();
+    assert_eq!((outcome.done, failed), (2, vec![(0, Why::Conflict), (1, Why::LeftOut)]));
+    assert!(outcome.ok().unwrap_err().is_conflict());
+    assert!(maps(&stage.sim).get_opt("claim").await.unwrap().is_some());
+    assert!(maps(&stage.sim).get_opt("its-claim").await.unwrap().is_none());
 }
 
 #[tokio::test(start_paused = true)]

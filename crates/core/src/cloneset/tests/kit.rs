@@ -143,11 +143,15 @@ impl World {
         let lost =
             |index: usize| self.crash.is_some_and(|crash| (index as u64 * 7 + crash).is_multiple_of(3));
         let lost: Vec<bool> = (0..plan.effects.len()).map(lost).collect();
+        let mut happened = true;
         for ((effect, purpose), lost) in plan.effects.iter().zip(&plan.purposes).zip(lost) {
-            if lost {
+            let follows = matches!(effect, Effect::Delete { follows: true, .. });
+            if lost || (follows && !happened) {
+                happened = false;
                 continue;
             }
             let result = self.act(effect);
+            happened = result.is_ok();
             let reference = reference(&seen.set);
             let event = match &result {
                 Ok(()) => purpose.done(&reference),

@@ -328,8 +328,7 @@ impl World {
 }
 
 proptest! {
-    // Each case is a whole story of many passes: 256 of them unless PROPTEST_CASES asks for more.
-    #![proptest_config(ProptestConfig::default())]
+    #![proptest_config(ProptestConfig { cases: 10_000, ..ProptestConfig::default() })]
 
     /// CLONESET-34: also when the process dies after any part of a plan.
     #[test]

@@ -246,6 +246,19 @@ fn claims_go_with_a_pod_that_the_set_deletes() {
     assert_eq!(claim["metadata"]["annotations"]["note"], "x");
 }
 
+/// A webhook refuses the deletion, or the process dies before it: the pod runs on and needs its data.
+#[test]
+fn claims_of_a_pod_whose_deletion_failed_stay() {
+    let mut world = World::resting(claims(true));
+    world.edit(json!({"replicas": 1}));
+    let deletions =
+        world.purposes().iter().filter(|purpose| matches!(purpose, Purpose::DeleteClaim(_))).count();
+    // The first effect, the deletion of the pod, is lost.
+    world.crash = Some(0);
+    world.pass();
+    assert_eq!((deletions, world.pods.len(), world.claims.len()), (2, 2, 4));
+}
+
 /// CLONESET-19
 #[test]
 fn a_failed_pod_keeps_its_claims_and_another_id_is_used() {
