@@ -159,8 +159,9 @@ struct Inner {
     recorder: Recorder,
     fence: Fence,
     options: Options,
-    /// One for each kind, as clients of the field have it: the status of a workload must not wait behind its pods.
-    buckets: Mutex<BTreeMap<Resource, Bucket>>,
+    /// One for each resource as roles name it (`pods` and `pods/status` are two): the status of a workload must not wait
+    /// behind its pods, nor the readiness of pods behind the making of others.
+    buckets: Mutex<BTreeMap<(Resource, Option<&'static str>), Bucket>>,
     metrics: Framework,
 }
 
@@ -296,7 +297,8 @@ impl Executor {
         let wait = {
             let mut buckets = self.0.buckets.lock().unwrap_or_else(PoisonError::into_inner);
             let Options { qps, burst, .. } = self.0.options;
-            buckets.entry(resource).or_insert_with(|| Bucket::new(qps, burst)).take(Instant::now())
+            let name = (resource, subresource(effect));
+            buckets.entry(name).or_insert_with(|| Bucket::new(qps, burst)).take(Instant::now())
         };
         if !wait.is_zero() {
             tokio::time::sleep(wait).await;
@@ -411,6 +413,13 @@ impl Executor {
                 (_, result) => happened = matches!(result, Some(Ok(()))),
             }
         }
+    }
+}
+
+fn subresource(effect: &Effect) -> Option<&'static str> {
+    match effect {
+        Effect::Patch { subresource, .. } => *subresource,
+        _ => None,
     }
 }
 

@@ -46,6 +46,13 @@ pub enum Purpose {
         /// The revision.
         revision: Text,
     },
+    /// A pod goes at once because of an update: nobody has to be asked, and nothing has to come before.
+    Replace {
+        /// The pod.
+        pod: Text,
+        /// The revision.
+        revision: Text,
+    },
     /// Images are pulled ahead of an update.
     PullImage {
         /// The job.
@@ -67,14 +74,20 @@ impl Purpose {
             | Self::DeleteClaim(_)
             | Self::CleanUpClaim(_)
             | Self::MoveClaim(_) => Part::Scale,
-            Self::UpdateInPlace { .. } | Self::ReCreate { .. } => Part::Update,
+            Self::UpdateInPlace { .. } | Self::ReCreate { .. } | Self::Replace { .. } => Part::Update,
             Self::PullImage { .. } => Part::Housekeeping,
             Self::Quiet(part) => *part,
         }
     }
 
-    /// The event to send after the effect took place.
-    pub fn done(&self, set: &ObjectRef) -> Option<Event> {
+    /// The events to send after the effect took place.
+    pub fn done(&self, set: &ObjectRef) -> Vec<Event> {
+        // Who follows the original's events of an update sees both, as there.
+        if let Self::Replace { pod, revision } = self {
+            let (pod, revision) = (pod.clone(), revision.clone());
+            let both = [Self::ReCreate { pod: pod.clone(), revision }, Self::DeletePod(pod)];
+            return both.iter().flat_map(|purpose| purpose.done(set)).collect();
+        }
         let (reason, message) = match self {
             Self::CreatePod(pod) => ("SuccessfulCreate", format!("succeed to create pod {pod}")),
             Self::DeletePod(pod) => ("SuccessfulDelete", format!("succeed to delete pod {pod}")),
@@ -93,9 +106,10 @@ impl Purpose {
             | Self::DeleteClaim(_)
             | Self::CleanUpClaim(_)
             | Self::MoveClaim(_)
-            | Self::Quiet(_) => return None,
+            | Self::Replace { .. }
+            | Self::Quiet(_) => return Vec::new(),
         };
-        Some(event(set, Level::Normal, reason, message))
+        vec![event(set, Level::Normal, reason, message)]
     }
 
     /// The event to send when the effect failed.
@@ -105,7 +119,9 @@ impl Purpose {
             Self::CreateClaim(claim) => {
                 ("FailedCreate", format!("failed to create pvc: {error}, pvc: {claim}"))
             }
-            Self::DeletePod(pod) => ("FailedDelete", format!("failed to delete pod {pod}: {error}")),
+            Self::DeletePod(pod) | Self::Replace { pod, .. } => {
+                ("FailedDelete", format!("failed to delete pod {pod}: {error}"))
+            }
             Self::DeleteClaim(claim) => ("FailedDelete", format!("failed to delete pvc {claim}: {error}")),
             Self::CleanUpClaim(claim) => ("FailedDelete", format!("failed to clean up PVC {claim}: {error}")),
             Self::MoveClaim(claim) => ("FailedUpdate", format!("failed to update PVC {claim}: {error}")),

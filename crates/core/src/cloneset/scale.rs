@@ -59,13 +59,13 @@ fn step(view: &View<'_>, revisions: &Revisions<'_>, ids: &mut Vec<Text>, plan: &
         view.pods.iter().copied().filter(|pod| view.is_specified(pod) && !is_preparing_delete(pod)).collect();
     // Pods that serve nobody go at once, but the budget counted them as if they did.
     budget -= i64::try_from(specified.iter().filter(|pod| !view.serves(pod)).count()).unwrap_or(i64::MAX);
-    remove(view, &specified, &mut budget, plan);
+    remove(view, &specified, &mut budget, &deletion, plan);
     if plan.effects.len() > before {
         return true;
     }
     let someone_goes = view.pods.iter().any(|pod| view.is_specified(pod) || is_preparing_delete(pod));
     if numbers.down > 0 && !someone_goes {
-        remove(view, &surplus(view, &numbers, &is_new), &mut budget, plan);
+        remove(view, &surplus(view, &numbers, &is_new), &mut budget, &deletion, plan);
     }
     plan.effects.len() > before
 }
@@ -145,12 +145,40 @@ fn create(view: &View<'_>, revision: &Revision, id: &str, plan: &mut Plan) {
 /// Deletes pods whose hook lets them go. Those that still wait are held not ready, if that is wanted.
 fn delete_released(view: &View<'_>, plan: &mut Plan) {
     for pod in view.pods.iter().filter(|pod| is_preparing_delete(pod)) {
-        delete(view, pod, false, plan);
+        delete(view, pod, false, deletion(pod), plan);
     }
 }
 
+fn deletion(pod: &Pod) -> Purpose {
+    Purpose::DeletePod(pod.metadata.name.clone())
+}
+
+/// Deletes pods of which an update makes new ones, as if they had been asked to go and were looked at again: the budget
+/// counts those that stay.
+pub(super) fn replace(view: &View<'_>, pods: &[&Pod], revision: &Revision, plan: &mut Plan) {
+    let count = |pods: usize| i64::try_from(pods).unwrap_or(i64::MAX);
+    let goes =
+        |pod: &Pod| view.is_specified(pod) || pods.iter().any(|other| other.metadata.uid == pod.metadata.uid);
+    let is_away = |pod: &&&Pod| is_preparing_delete(pod) || (!goes(pod) && !view.is_available(pod));
+    let away = count(view.pods.iter().filter(is_away).count());
+    let spare = view.desired.max_unavailable + count(view.pods.len()) - view.desired.replicas;
+    let mut budget = (spare - away).max(0);
+    budget -= count(view.pods.iter().filter(|pod| goes(pod) && !view.serves(pod)).count());
+    let purpose = |pod: &Pod| Purpose::Replace {
+        pod: pod.metadata.name.clone(),
+        revision: revision.metadata.name.clone(),
+    };
+    remove(view, pods, &mut budget, &purpose, plan);
+}
+
 /// Removes pods: those that serve nobody at once, the others as far as the budget goes.
-fn remove(view: &View<'_>, pods: &[&Pod], budget: &mut i64, plan: &mut Plan) {
+fn remove(
+    view: &View<'_>,
+    pods: &[&Pod],
+    budget: &mut i64,
+    purpose: &dyn Fn(&Pod) -> Purpose,
+    plan: &mut Plan,
+) {
     let mut held_back = 0;
     for pod in pods {
         let serves = view.serves(pod);
@@ -161,7 +189,7 @@ fn remove(view: &View<'_>, pods: &[&Pod], budget: &mut i64, plan: &mut Plan) {
         // One that begins to serve just now must not go where nobody may: then it has another version.
         let only_as_seen = !serves && *budget <= 0;
         *budget -= i64::from(serves);
-        delete(view, pod, only_as_seen, plan);
+        delete(view, pod, only_as_seen, purpose(pod), plan);
     }
     if held_back > 0 {
         plan.reasons.push(format!(
@@ -194,7 +222,7 @@ fn first<'a>(view: &View<'_>, candidates: &[&'a Pod], wanted: i64) -> Vec<&'a Po
 }
 
 /// Deletes a pod with its claims, or asks its hook first.
-fn delete(view: &View<'_>, pod: &Pod, only_as_seen: bool, plan: &mut Plan) {
+fn delete(view: &View<'_>, pod: &Pod, only_as_seen: bool, purpose: Purpose, plan: &mut Plan) {
     let hook = view.desired.lifecycle.as_ref().and_then(|lifecycle| lifecycle.pre_delete.as_ref());
     if lifecycle::is_hooked(hook, pod) {
         if let Some(effect) = lifecycle::prepare_delete(pod, hook, view.now()) {
@@ -206,10 +234,7 @@ fn delete(view: &View<'_>, pod: &Pod, only_as_seen: bool, plan: &mut Plan) {
     if only_as_seen {
         target = target.at_version(pod.metadata.resource_version.clone());
     }
-    plan.add(
-        Effect::Delete { target, grace: None, follows: false },
-        Purpose::DeletePod(pod.metadata.name.clone()),
-    );
+    plan.add(Effect::Delete { target, grace: None, follows: false }, purpose);
     let Some(id) = instance_id(&pod.metadata) else { return };
     let mut own: Vec<_> = view
         .seen

@@ -15,7 +15,7 @@ use serde_json::json;
 use super::{
     Numbers, Part, Plan, Policy, Purpose, numbers,
     plan::is_preparing_delete,
-    pods,
+    pods, scale,
     view::{Revisions, View, is_on, revision_label},
 };
 use crate::{
@@ -51,18 +51,31 @@ pub(super) fn run(view: &View<'_>, revisions: &Revisions<'_>, scaled: bool, plan
     }
     let Some(policy) = view.desired.policy else { return };
     let written = written_pods(plan);
+    let mut replaced = Vec::new();
     for pod in chosen.into_iter().filter(|pod| !written.contains(&pod.metadata.name)) {
         if view.gate(Gate::PodUnavailableBudgetUpdateGate) && view.seen.protected.contains(&pod.metadata.name)
         {
             plan.reasons.push(format!("a budget does not let pod {} be updated now", pod.metadata.name));
             plan.wake(BUDGET_RETRY);
-            return;
+            break;
         }
-        if let Err(error) = step(view, revisions, pod, target, policy, plan) {
-            plan.failures.update.get_or_insert(error);
-            return;
+        match step(view, revisions, pod, target, policy, plan) {
+            Ok(Stepped::Done) => {}
+            Ok(Stepped::Replace) => replaced.push(pod),
+            Err(error) => {
+                plan.failures.update.get_or_insert(error);
+                break;
+            }
         }
     }
+    scale::replace(view, &replaced, target, plan);
+}
+
+/// What became of a pod that is to be updated.
+enum Stepped {
+    Done,
+    /// It can be deleted at once.
+    Replace,
 }
 
 /// What a pod is about to do in this pass.
@@ -216,7 +229,7 @@ fn step(
     target: &Revision,
     policy: Policy,
     plan: &mut Plan,
-) -> Result<(), String> {
+) -> Result<Stepped, String> {
     let name = &pod.metadata.name;
     let change = match policy {
         Policy::ReCreate => None,
@@ -225,18 +238,25 @@ fn step(
         }
     };
     match change {
-        Some(change) => update_in_place(view, pod, target, &change, plan),
+        Some(change) => update_in_place(view, pod, target, &change, plan).map(|()| Stepped::Done),
         None if policy == Policy::InPlaceOnly => {
             Err(format!("find Pod {name} update strategy is InPlaceOnly but can not update in-place"))
         }
+        None if goes_at_once(view, pod) => Ok(Stepped::Replace),
         None => {
             if let Some(effect) = specified_delete::specify(pod) {
                 let revision = target.metadata.name.clone();
                 plan.add(effect, Purpose::ReCreate { pod: name.clone(), revision });
             }
-            Ok(())
+            Ok(Stepped::Done)
         }
     }
+}
+
+/// Whether a pod need not be asked to go first: no other comes before it goes, and nobody holds it.
+fn goes_at_once(view: &View<'_>, pod: &Pod) -> bool {
+    let hook = view.desired.lifecycle.as_ref().and_then(|lifecycle| lifecycle.pre_delete.as_ref());
+    view.desired.max_surge == 0 && !lifecycle::is_hooked(hook, pod) && !view.is_specified(pod)
 }
 
 fn update_in_place(

@@ -155,9 +155,9 @@ impl World {
             let reference = reference(&seen.set);
             let event = match &result {
                 Ok(()) => purpose.done(&reference),
-                Err(error) => purpose.failed(&reference, error),
+                Err(error) => purpose.failed(&reference, error).into_iter().collect(),
             };
-            self.events.extend(event.map(|event| format!("{} {}", event.reason, event.message)));
+            self.events.extend(event.iter().map(|event| format!("{} {}", event.reason, event.message)));
             if let Err(error) = result {
                 let slot = match purpose.part() {
                     crate::cloneset::Part::Scale => &mut failures.scale,

@@ -230,7 +230,7 @@ proptest! {
         let desired = Desired::of(&seen).unwrap();
         let view = View::new(&seen, &desired);
         let revisions = view.revisions();
-        let started = plan.purposes.iter().filter(|one| matches!(one, Purpose::UpdateInPlace { .. } | Purpose::ReCreate { .. }));
+        let started = plan.purposes.iter().filter(|one| matches!(one, Purpose::UpdateInPlace { .. } | Purpose::ReCreate { .. } | Purpose::Replace { .. }));
         let started = count(started.count());
         let (new, old): (Vec<&Pod>, Vec<&Pod>) = view.pods.iter().copied()
             .filter(|pod| !lifecycle::is(pod, &kruise_api::lifecycle::State::PreparingDelete))

@@ -2,6 +2,7 @@ use kruise_api::gates::Gate;
 use serde_json::{Value, json};
 
 use super::kit::World;
+use crate::cloneset::Purpose;
 
 fn in_place(more: Value) -> Value {
     let mut spec = json!({"updateStrategy": {"rollingUpdate": {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": 1}}});
@@ -25,6 +26,28 @@ fn pods_are_replaced_one_after_the_other() {
     assert_eq!(world.count("SuccessfulUpdatePodReCreate"), 5, "told once for each pod");
     assert!(world.events[0].starts_with("SuccessfulUpdatePodReCreate successfully patch pod web-"));
     assert!(world.events[0].contains(" specified-delete for update(revision web-"));
+}
+
+/// The label is a message to a later pass: it is left out where that pass would only delete the pod.
+#[test]
+fn only_pods_that_something_holds_are_labelled_before_they_are_replaced() {
+    let hook = json!({"preDelete": {"labelsHandler": {"app": "web"}}});
+    for (spec, labelled) in [
+        (json!({}), false),
+        (json!({"lifecycle": hook}), true),
+        (json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}}}), true),
+    ] {
+        let mut world = World::resting(spec);
+        world.image("app:v2");
+        let mut begun = Vec::new();
+        for _ in 0..4 {
+            begun.extend(world.pass().purposes);
+            world.tick();
+        }
+        let first = begun.iter().find(|one| matches!(one, Purpose::ReCreate { .. } | Purpose::Replace { .. }));
+        assert_eq!(matches!(first, Some(Purpose::ReCreate { .. })), labelled, "{begun:?}");
+        assert!(world.count("SuccessfulUpdatePodReCreate") > 0, "both ways tell of it");
+    }
 }
 
 /// CLONESET-21

@@ -24,7 +24,7 @@ pub(super) fn told(plan: &Plan, set: &ObjectRef) -> Told {
     for (effect, purpose) in plan.effects.iter().zip(&plan.purposes) {
         told.effects.push(effect.clone());
         told.purposes.push(purpose.clone());
-        if let Some(event) = purpose.done(set) {
+        for event in purpose.done(set) {
             told.effects.push(Effect::Event(event));
             told.purposes.push(Purpose::Quiet(Part::Housekeeping));
         }
