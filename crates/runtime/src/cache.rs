@@ -50,7 +50,7 @@ impl Default for Options {
             namespace: None,
             labels: None,
             fields: None,
-            page_size: 500,
+            page_size: 200,
             resync: None,
             backoff: Duration::from_millis(800),
             max_backoff: Duration::from_secs(30),

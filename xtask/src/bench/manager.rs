@@ -33,12 +33,15 @@ pub(super) fn run(root: &Path) -> Result<Value> {
     let build = ["build", "--quiet", "--release", "--package", "kruise-local", "--package", "kruise-manager"];
     cargo(root, &build, None, None)?;
     let program = env::current_exe()?;
-    let (cluster, mut connection, _) =
+    let (cluster, _, _) =
         Cluster::start_with(&program.with_file_name("kruise-local"), NODES, &["--no-manager"])?;
     let mut figures = Map::new();
     let mut pods = 0;
     let largest = env::var("KRUISE_BENCH_PODS").ok().and_then(|text| text.parse().ok()).unwrap_or(usize::MAX);
+    let kubeconfig = cluster.folder.join("kubeconfig");
     for goal in STEPS.into_iter().filter(|goal| *goal <= largest) {
+        // The last step was longer than a connection may rest.
+        let mut connection = Connection::open(&kubeconfig)?;
         configurations(root, &mut connection, "DELETE")?;
         while pods < goal {
             let name = format!("bench-{pods}");
@@ -49,7 +52,6 @@ pub(super) fn run(root: &Path) -> Result<Value> {
         }
         println!("{pods} pods run");
         configurations(root, &mut connection, "POST")?;
-        let kubeconfig = cluster.folder.join("kubeconfig");
         let manager =
             Manager::start(&program.with_file_name("kruise-manager"), &kubeconfig, &cluster.folder)?;
         let steady = manager.clock.until(|| Ok(manager.knows(goal as f64)))?;
@@ -63,6 +65,7 @@ pub(super) fn run(root: &Path) -> Result<Value> {
             let before = manager.cpu()?;
             thread::sleep(IDLE);
             let used = (manager.cpu()? - before) / IDLE.as_secs_f64() * 1e3;
+            println!("{used:.1} m of CPU when idle");
             figures.insert("idle_cpu_millicores".to_owned(), json!(used));
             let times = manager.admissions()?;
             let at =
