@@ -27,7 +27,12 @@ impl Installation {
         fs::create_dir_all(&folder)?;
         let path = |folder: &str| root.join(folder).display().to_string();
         let (definitions, webhooks) = (path("charts/kruise/crds"), path("config/webhook"));
-        run(kubeconfig, &["apply", "--server-side", "--force-conflicts", "-f", &definitions], None)?;
+        let applied =
+            run(kubeconfig, &["apply", "--server-side", "--force-conflicts", "-f", &definitions], None);
+        // A manager outside of the cluster has put its address where ours have a Service: both is not allowed.
+        if applied.is_err() {
+            run(kubeconfig, &["replace", "-f", &definitions], None)?;
+        }
         let metadata =
             json!({"name": kruise_api::names::NAMESPACE, "labels": {"control-plane": "openkruise"}});
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});

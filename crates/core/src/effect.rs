@@ -47,6 +47,21 @@ pub enum Effect {
     Event(Event),
 }
 
+/// A resource as roles name it, such as `pods` or `pods/status`.
+pub type Endpoint = (Resource, Option<&'static str>);
+
+impl Effect {
+    /// What it writes to; nothing for an event.
+    pub fn endpoint(&self) -> Option<Endpoint> {
+        match self {
+            Self::Create { resource, .. } => Some((*resource, None)),
+            Self::Patch { target, subresource, .. } => Some((target.resource, *subresource)),
+            Self::Delete { target, .. } => Some((target.resource, None)),
+            Self::Event(_) => None,
+        }
+    }
+}
+
 /// An object to change, with what must still hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {

@@ -118,16 +118,6 @@ pub fn joined(effect: Effect, then: impl FnOnce() -> Option<Effect>) -> Effect {
     Effect::Patch { target, subresource: Some("status"), patch: Patch::Strategic(change) }
 }
 
-/// Whether a write changes more of a pod than its conditions.
-pub fn changes_object(effect: &Effect) -> bool {
-    match effect {
-        Effect::Patch { subresource: Some("status"), patch: Patch::Strategic(change), .. } => {
-            change.get("metadata").is_some()
-        }
-        _ => true,
-    }
-}
-
 fn reason(key: &str) -> Reason {
     Reason::new("Lifecycle", key)
 }

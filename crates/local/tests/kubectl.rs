@@ -70,6 +70,7 @@ impl Placeholders {
         let rules = [
             // The random end of a name of a pod.
             (r"(-[0-9a-z]{8,10})-[bcdfghjklmnpqrstvwxz2456789]{5}\b", "${1}-<5ch>"),
+            (r"\bcs-demo-[bcdfghjklmnpqrstvwxz2456789]{5}\b", "cs-demo-<5ch>"),
             (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "<uid>"),
             (r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "<time>"),
             (r"\b[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}", "<time>"),
@@ -108,6 +109,10 @@ fn has_kubectl() -> bool {
 }
 
 fn run(session: &str) {
+    run_at_speed(session, 1.0);
+}
+
+fn run_at_speed(session: &str, speed: f64) {
     if !has_kubectl() {
         eprintln!("left out: the session {session}, since there is no kubectl on PATH");
         return;
@@ -125,7 +130,8 @@ fn run(session: &str) {
 
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let kubeconfig = home.path().join("kubeconfig");
-    let cluster = runtime.block_on(cluster::start(&settings(kubeconfig.clone()))).unwrap();
+    let cluster =
+        runtime.block_on(cluster::start(&Settings { speed, ..settings(kubeconfig.clone()) })).unwrap();
     let placeholders = Placeholders::new();
     let mut seen = Vec::new();
     for step in steps.iter() {
@@ -211,4 +217,9 @@ fn pods_run_and_tell_about_themselves() {
 #[test]
 fn nodes_are_ready_and_can_be_closed() {
     run("nodes");
+}
+
+#[test]
+fn the_tutorial_of_a_clone_set_goes_as_it_did() {
+    run_at_speed("cloneset", 20.0);
 }

@@ -14,9 +14,9 @@ use std::{
     time::Duration,
 };
 
-use futures::{FutureExt as _, StreamExt as _, stream};
+use futures::{FutureExt as _, StreamExt as _, future::join_all, stream};
 use kruise_core::{
-    effect::{Effect, Patch, Target},
+    effect::{Effect, Endpoint, Patch, Target},
     object::{ObjectKey, Resource},
 };
 use tokio::time::Instant;
@@ -161,7 +161,7 @@ struct Inner {
     options: Options,
     /// One for each resource as roles name it (`pods` and `pods/status` are two): the status of a workload must not wait
     /// behind its pods, nor the readiness of pods behind the making of others.
-    buckets: Mutex<BTreeMap<(Resource, Option<&'static str>), Bucket>>,
+    buckets: Mutex<BTreeMap<Option<Endpoint>, Bucket>>,
     metrics: Framework,
 }
 
@@ -186,30 +186,48 @@ impl Executor {
         Self(Arc::new(Inner { controller, client, freshness, recorder, fence, options, buckets, metrics }))
     }
 
-    /// Carries out the effects of one plan for `key`. Changes and deletions come first, then creates in batches of one,
-    /// two, four and so on; a batch with a failure is the last. An event is told when the effect before it happened.
+    /// Carries out the effects of one plan for `key`. What goes to different resources goes at the same time. For each,
+    /// changes and deletions come first, then creates in batches of one, two, four and so on; a batch with a failure is the
+    /// last. An event is told when the effect before it happened.
     pub async fn act(&self, key: &ObjectKey, effects: &[Effect]) -> Outcome {
+        let mut by_endpoint: BTreeMap<Endpoint, Vec<Numbered<'_>>> = BTreeMap::new();
+        let mut last = None;
+        for (index, effect) in effects.iter().enumerate() {
+            let Some(own) = effect.endpoint() else { continue };
+            // What follows another write stays with it.
+            let place = if follows(effect) { last.unwrap_or(own) } else { own };
+            by_endpoint.entry(place).or_default().push((index, effect));
+            last = Some(place);
+        }
+        let calls = by_endpoint.into_values().map(|effects| self.act_on_one(key, effects).boxed());
         let mut results: Vec<Option<Result<(), Why>>> = vec![None; effects.len()];
-        let is_create = |effect: &Effect| matches!(effect, Effect::Create { .. });
-        let is_write = |effect: &Effect| !matches!(effect, Effect::Event(_));
-        let numbered = || effects.iter().enumerate().filter(|(_, effect)| is_write(effect));
-        let changes: Vec<_> = numbered().filter(|(_, effect)| !is_create(effect)).collect();
-        self.run(key, &changes, &mut results).await;
-        let mut creates: Vec<_> = numbered().filter(|(_, effect)| is_create(effect)).collect();
-        let mut size = 1;
-        while !creates.is_empty() {
-            let rest = creates.split_off(size.min(creates.len()));
-            let well = self.run(key, &creates, &mut results).await;
-            creates = rest;
-            size *= 2;
-            if !well {
-                for (index, _) in creates.drain(..) {
-                    set(&mut results, index, Err(Why::LeftOut));
-                }
+        for (index, result) in join_all(calls).await.into_iter().flatten() {
+            if let Some(slot) = results.get_mut(index) {
+                *slot = Some(result);
             }
         }
         self.tell(effects, &results);
         outcome(effects, results)
+    }
+
+    /// The effects of a plan on one resource.
+    async fn act_on_one(&self, key: &ObjectKey, effects: Vec<Numbered<'_>>) -> Vec<Ended> {
+        let (mut creates, changes): (Vec<_>, Vec<_>) =
+            effects.into_iter().partition(|(_, effect)| matches!(effect, Effect::Create { .. }));
+        let mut ended = self.run(key, &changes).await;
+        let mut size = 1;
+        while !creates.is_empty() {
+            let rest = creates.split_off(size.min(creates.len()));
+            let batch = self.run(key, &creates).await;
+            let well = batch.iter().all(|(_, result)| result.is_ok());
+            ended.extend(batch);
+            creates = rest;
+            size *= 2;
+            if !well {
+                ended.extend(creates.drain(..).map(|(index, _)| (index, Err(Why::LeftOut))));
+            }
+        }
+        ended
     }
 
     /// Sends again the writes of `key` of which nobody knows whether they happened.
@@ -257,30 +275,16 @@ impl Executor {
         self.0.freshness.shows(target.resource, &target.key, target.uid.as_ref()?)
     }
 
-    async fn run(
-        &self,
-        key: &ObjectKey,
-        effects: &[(usize, &Effect)],
-        results: &mut [Option<Result<(), Why>>],
-    ) -> bool {
-        let chains = effects.chunk_by(|_, (_, next)| matches!(next, Effect::Delete { follows: true, .. }));
+    async fn run(&self, key: &ObjectKey, effects: &[Numbered<'_>]) -> Vec<Ended> {
+        let chains = effects.chunk_by(|_, (_, next)| follows(next));
         let calls: Vec<_> = chains.map(|chain| self.write_in_order(key, chain).boxed()).collect();
-        let ended: Vec<Vec<(usize, Result<(), Why>)>> =
+        let ended: Vec<Vec<Ended>> =
             stream::iter(calls).buffered(self.0.options.parallel.max(1)).collect().await;
-        let mut well = true;
-        for (index, result) in ended.into_iter().flatten() {
-            well &= result.is_ok();
-            set(results, index, result);
-        }
-        well
+        ended.into_iter().flatten().collect()
     }
 
     /// Writes one after the other. After a failure the rest is left out.
-    async fn write_in_order(
-        &self,
-        key: &ObjectKey,
-        chain: &[(usize, &Effect)],
-    ) -> Vec<(usize, Result<(), Why>)> {
+    async fn write_in_order(&self, key: &ObjectKey, chain: &[Numbered<'_>]) -> Vec<Ended> {
         let mut ended = Vec::with_capacity(chain.len());
         let mut well = true;
         for &(index, effect) in chain {
@@ -297,8 +301,7 @@ impl Executor {
         let wait = {
             let mut buckets = self.0.buckets.lock().unwrap_or_else(PoisonError::into_inner);
             let Options { qps, burst, .. } = self.0.options;
-            let name = (resource, subresource(effect));
-            buckets.entry(name).or_insert_with(|| Bucket::new(qps, burst)).take(Instant::now())
+            buckets.entry(effect.endpoint()).or_insert_with(|| Bucket::new(qps, burst)).take(Instant::now())
         };
         if !wait.is_zero() {
             tokio::time::sleep(wait).await;
@@ -416,13 +419,6 @@ impl Executor {
     }
 }
 
-fn subresource(effect: &Effect) -> Option<&'static str> {
-    match effect {
-        Effect::Patch { subresource, .. } => *subresource,
-        _ => None,
-    }
-}
-
 /// Whether an effect that happened twice is as if it happened once.
 fn is_repeatable(effect: &Effect) -> bool {
     match effect {
@@ -433,10 +429,13 @@ fn is_repeatable(effect: &Effect) -> bool {
     }
 }
 
-fn set(results: &mut [Option<Result<(), Why>>], index: usize, result: Result<(), Why>) {
-    if let Some(slot) = results.get_mut(index) {
-        *slot = Some(result);
-    }
+/// An effect with its place in the plan.
+type Numbered<'e> = (usize, &'e Effect);
+/// How the effect of that place went.
+type Ended = (usize, Result<(), Why>);
+
+fn follows(effect: &Effect) -> bool {
+    matches!(effect, Effect::Delete { follows: true, .. })
 }
 
 fn outcome(effects: &[Effect], results: Vec<Option<Result<(), Why>>>) -> Outcome {

@@ -63,7 +63,10 @@ pub struct Limits {
     pub handshake: Duration,
     /// How long a connection may do nothing.
     pub idle: Duration,
-    /// How long open requests get when everything ends.
+    /// How long everybody is still served when everything ends: others must learn first that nobody is here. API servers
+    /// keep connections open, and cannot tell a request that was lost with one from a request that was refused.
+    pub linger: Duration,
+    /// How long open requests get after that.
     pub farewell: Duration,
 }
 
@@ -74,6 +77,7 @@ impl Default for Limits {
             streams: 250,
             handshake: Duration::from_secs(10),
             idle: Duration::from_secs(90),
+            linger: Duration::from_secs(2),
             farewell: Duration::from_secs(10),
         }
     }
@@ -99,7 +103,17 @@ impl<S> Answers for S where
 {
 }
 
-/// Serves until `stop` is ready, then lets what is open end.
+/// How far the end of a listener is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    Serving,
+    /// Every answer asks for another connection.
+    Lingering,
+    /// What is open ends.
+    Ending,
+}
+
+/// Serves until `stop` is ready, and a little longer while it asks clients to go elsewhere. Then lets what is open end.
 pub async fn serve<S: Answers>(
     listener: TcpListener,
     certificate: Current,
@@ -109,9 +123,14 @@ pub async fn serve<S: Answers>(
 ) -> Result<(), rustls::Error> {
     let tls = TlsAcceptor::from(Arc::new(config(certificate)?));
     let places = Arc::new(Semaphore::new(limits.connections));
-    let (ending, ended) = watch::channel(false);
+    let (tell, phase) = watch::channel(Phase::Serving);
     let mut connections = JoinSet::new();
-    let mut stop = pin!(stop);
+    let mut stop = pin!(async {
+        stop.await;
+        // The channel only fails when no connection is left to hear it.
+        let _ = tell.send(Phase::Lingering);
+        tokio::time::sleep(limits.linger).await;
+    });
     loop {
         let next = async {
             let place = places.clone().acquire_owned().await;
@@ -123,7 +142,7 @@ pub async fn serve<S: Answers>(
                 Ok((stream, _)) => {
                     let one = connection::Connection {
                         stream, tls: tls.clone(), service: service.clone(), limits: limits.clone(),
-                        ending: ended.clone(),
+                        phase: phase.clone(),
                     };
                     connections.spawn(async move {
                         one.serve().await;
@@ -143,8 +162,7 @@ pub async fn serve<S: Answers>(
         }
     }
     drop(listener);
-    // The channel only fails when no connection is left to hear it.
-    let _ = ending.send(true);
+    let _ = tell.send(Phase::Ending);
     let all = async { while connections.join_next().await.is_some() {} };
     if tokio::time::timeout(limits.farewell, all).await.is_err() {
         tracing::warn!(open = connections.len(), "cut connections that did not end in time");

@@ -39,6 +39,18 @@ impl Plan {
         self.purposes.push(purpose);
     }
 
+    /// Leaves all but the first effects on each resource to a later pass.
+    pub fn keep_first(&mut self, count: usize) {
+        let mut counts = std::collections::BTreeMap::new();
+        let mut keep = |effect: &Effect| {
+            let place = counts.entry(effect.endpoint()).or_insert(0);
+            *place += 1;
+            *place <= count
+        };
+        let both = std::mem::take(&mut self.effects).into_iter().zip(std::mem::take(&mut self.purposes));
+        (self.effects, self.purposes) = both.filter(|(effect, _)| keep(effect)).unzip();
+    }
+
     pub(super) fn wake(&mut self, after: Duration) {
         self.wake_after = Some(self.wake_after.map_or(after, |known| known.min(after)));
     }

@@ -46,7 +46,8 @@ pub(super) fn run(view: &View<'_>, revisions: &Revisions<'_>, scaled: bool, plan
     };
     let roles: BTreeMap<&Text, Role> =
         chosen.iter().map(|pod| (&pod.metadata.name, role(view, revisions, pod, target))).collect();
-    if maintain(view, revisions, &others, &roles, plan) || scaled {
+    maintain(view, revisions, &others, &roles, plan);
+    if scaled {
         return;
     }
     let Some(policy) = view.desired.policy else { return };
@@ -101,16 +102,15 @@ fn role(view: &View<'_>, revisions: &Revisions<'_>, pod: &Pod, target: &Revision
     }
 }
 
-/// Ends updates that are done and moves pods through their states. Whether a pod was changed by more than its conditions:
-/// then no other is started in this pass.
+/// Ends updates that are done and moves pods through their states. Others may start in the same pass: a pod counts as
+/// updated, or as serving, only when it is seen to be.
 fn maintain(
     view: &View<'_>,
     revisions: &Revisions<'_>,
     others: &OtherImages,
     roles: &BTreeMap<&Text, Role>,
     plan: &mut Plan,
-) -> bool {
-    let mut changed = false;
+) {
     let written = written_pods(plan);
     for pod in view.pods.iter().filter(|pod| !written.contains(&pod.metadata.name)) {
         let role = roles.get(&pod.metadata.name).copied().unwrap_or_default();
@@ -122,11 +122,9 @@ fn maintain(
             }
         };
         if let Some(effect) = effect {
-            changed |= lifecycle::changes_object(&effect);
             plan.add(effect, Purpose::Quiet(Part::Update));
         }
     }
-    changed
 }
 
 /// One write for a pod in a pass: a second one would find another version.

@@ -20,11 +20,11 @@ use observe::Observer;
 /// The name.
 pub const NAME: &str = "cloneset-controller";
 
-/// A pass does at most so much before it looks again: a set that is scaled by thousands must hear within seconds that
-/// someone has changed their mind.
+/// A pass writes at most so often to one resource before it looks again: a set that is scaled by thousands must hear within
+/// seconds that someone has changed their mind.
 const STRIDE: usize = 64;
 /// How long a set rests after a pass, for each of its pods: changes of many pods are then answered by one pass.
-const REST_PER_POD: Duration = Duration::from_micros(100);
+const REST_PER_POD: Duration = Duration::from_micros(500);
 /// The longest rest.
 const LONGEST_REST: Duration = Duration::from_secs(1);
 /// When to look again after a pass that changed something, if its changes are not heard of before.
@@ -93,7 +93,7 @@ async fn pass(observer: &Observer, context: &Context, key: &ObjectKey) -> Result
     }
     // Claims come a pass before their pods and belong to ids of this very plan.
     if seen.set.spec.volume_claim_templates.is_none() {
-        plan.effects.truncate(STRIDE);
+        plan.keep_first(STRIDE);
     }
     let told = report::told(&plan, &cloneset::reference(&seen.set));
     let outcome = context.try_act(key, &told.effects).await;

@@ -7,6 +7,7 @@
 #[path = "../../../runtime/tests/faults/classes.rs"]
 mod classes;
 
+mod many;
 mod process;
 mod settings;
 mod truth;

@@ -6,7 +6,7 @@ use kruise_core::{
     cloneset::CLONE_SET,
     object::{CONTROLLER_REVISION, PERSISTENT_VOLUME_CLAIM, POD},
 };
-use kruise_manager::controllers::cloneset;
+use kruise_manager::{controllers::cloneset, shared::Shared};
 use kruise_runtime::{cache, random::Random, scope::Stop};
 use kruise_sim::Sim;
 use tokio::task::JoinSet;
@@ -19,9 +19,12 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn start(sim: &Sim, random: &Random, resync: Option<Duration>) -> Self {
-        let shared = settings::shared(sim, random);
+        Self::run(&settings::shared(sim, random, &[]), resync)
+    }
+
+    pub(crate) fn run(shared: &Shared, resync: Option<Duration>) -> Self {
         let client = shared.client.clone();
-        let controller = cloneset::controller(&shared);
+        let controller = cloneset::controller(shared);
         let options = cache::Options { resync, ..cache::Options::default() };
         let mut tasks = JoinSet::new();
         let kinds = [POD, CLONE_SET, CONTROLLER_REVISION, PERSISTENT_VOLUME_CLAIM];

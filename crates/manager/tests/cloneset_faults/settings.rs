@@ -8,11 +8,12 @@ use kruise_manager::{
 use kruise_runtime::{clock::Clock, lease::Fence, metrics::Registry, random::Random};
 use kruise_sim::Sim;
 
-/// The parts of a manager that talks to the cluster through its faults.
-pub(crate) fn shared(sim: &Sim, random: &Random) -> Shared {
+/// The parts of a manager that talks to the cluster through its faults and is started with these flags.
+pub(crate) fn shared(sim: &Sim, random: &Random, flags: &[&str]) -> Shared {
+    let words = ["kruise-manager", "--expectation-timeout=60s"].into_iter().chain(flags.iter().copied());
     let now = *sim.clock();
     let settings = Settings {
-        options: Options::read(["kruise-manager", "--expectation-timeout=60s"]).unwrap(),
+        options: Options::read(words).unwrap(),
         environment: Environment::read(|_| None).unwrap(),
         gates: Gates::default(),
         clock: Clock::from_fn(move || now.now()),

@@ -25,7 +25,7 @@ fn api(sim: &Sim, group: &str, version: &str, kind: &str, plural: &str) -> Api<D
     Api::namespaced_with(sim.client(), "default", &resource)
 }
 
-fn sets(sim: &Sim) -> Api<DynamicObject> {
+pub(crate) fn sets(sim: &Sim) -> Api<DynamicObject> {
     api(sim, "apps.kruise.io", "v1beta1", "CloneSet", "clonesets")
 }
 
@@ -37,14 +37,19 @@ fn containers(image: u64) -> Value {
     json!([{"name": "app", "image": format!("app:v{image}")}])
 }
 
+/// Makes the kind known.
+pub(crate) async fn install(sim: &Sim) {
+    let definition: DynamicObject = serde_json::from_value(cloneset::CRD.object()).unwrap();
+    let kind = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    let resource = ApiResource::from_gvk(&kind);
+    let definitions: Api<DynamicObject> = Api::all_with(sim.client(), &resource);
+    definitions.create(&PostParams::default(), &definition).await.unwrap();
+    sim.advance(Duration::from_secs(2)).await;
+}
+
 impl User {
     pub(crate) async fn new(sim: &mut Sim) -> Self {
-        let definition: DynamicObject = serde_json::from_value(cloneset::CRD.object()).unwrap();
-        let kind = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
-        let resource = ApiResource::from_gvk(&kind);
-        let definitions: Api<DynamicObject> = Api::all_with(sim.client(), &resource);
-        definitions.create(&PostParams::default(), &definition).await.unwrap();
-        sim.advance(Duration::from_secs(2)).await;
+        install(sim).await;
         let claims = sim.pick(0..4) == 0;
         let mut user = Self { deeds: Vec::new(), claims, image: 1, is_there: false };
         user.create(sim).await;

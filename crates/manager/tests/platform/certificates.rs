@@ -169,12 +169,8 @@ async fn certificates_rotate_under_load_and_nobody_is_refused(stage: &mut Stage)
         served.push(changed(stage, &replicas, &served).await);
         first.withdraw();
         sleep(Duration::from_secs(1)).await;
-        // A replica that ends cuts connections that rest at that moment, and a real server passes that on to its client:
-        // known, and not what this scenario is about.
-        if stage.cluster.backend() == Backend::Embedded {
-            first.signal("-TERM");
-            assert!(first.until_ended(Duration::from_secs(30)).await.success());
-        }
+        first.signal("-TERM");
+        assert!(first.until_ended(Duration::from_secs(30)).await.success());
         for _ in 0..2 {
             delete_secret(stage).await;
             served.push(changed(stage, &replicas, &served).await);

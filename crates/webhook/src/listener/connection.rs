@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use http::Request;
+use http::{HeaderValue, Request, Version, header};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -16,42 +16,50 @@ use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
 
-use super::{Answers, Limits};
+use super::{Answers, Limits, Phase};
 
 pub(super) struct Connection<S> {
     pub(super) stream: TcpStream,
     pub(super) tls: TlsAcceptor,
     pub(super) service: S,
     pub(super) limits: Limits,
-    pub(super) ending: watch::Receiver<bool>,
+    pub(super) phase: watch::Receiver<Phase>,
 }
 
 impl<S: Answers> Connection<S> {
     pub(super) async fn serve(self) {
-        let Self { stream, tls, service, limits, mut ending } = self;
+        let Self { stream, tls, service, limits, mut phase } = self;
         // Answers are small, and a server waits for each.
         let _ = stream.set_nodelay(true);
         let handshake = tokio::time::timeout(limits.handshake, tls.accept(stream));
         let stream = tokio::select! {
-            () = over(&mut ending) => return,
+            () = reached(&mut phase, Phase::Ending) => return,
             shaken = handshake => match shaken {
                 Ok(Ok(stream)) => stream,
                 Ok(Err(error)) => return tracing::debug!(%error, "a handshake failed"),
                 Err(_) => return tracing::debug!("a handshake took too long"),
             },
         };
+        // Clients of the second version are told at once and lose nothing by it. Those of the first might be sending.
+        let is_second = stream.get_ref().1.alpn_protocol() == Some(b"h2");
         let activity = Activity::default();
         let answers = {
-            let activity = activity.clone();
+            let (activity, phase) = (activity.clone(), phase.clone());
             service_fn(move |request: Request<Incoming>| {
-                let (service, busy) = (service.clone(), activity.begin());
+                let (service, busy, phase) = (service.clone(), activity.begin(), phase.clone());
                 async move {
+                    let version = request.version();
                     let answer = service.oneshot(request).await;
                     drop(busy);
-                    Ok::<_, Infallible>(match answer {
+                    let mut answer = match answer {
                         Ok(answer) => answer,
                         Err(never) => match never {},
-                    })
+                    };
+                    // The second version of HTTP says this by itself.
+                    if version < Version::HTTP_2 && *phase.borrow() > Phase::Serving {
+                        answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+                    }
+                    Ok::<_, Infallible>(answer)
                 }
             })
         };
@@ -61,7 +69,7 @@ impl<S: Answers> Connection<S> {
         let mut served = pin!(builder.serve_connection(TokioIo::new(stream), answers));
         let outcome = tokio::select! {
             outcome = served.as_mut() => outcome,
-            () = over(&mut ending) => {
+            () = reached(&mut phase, if is_second { Phase::Lingering } else { Phase::Ending }) => {
                 served.as_mut().graceful_shutdown();
                 served.await
             }
@@ -80,9 +88,9 @@ impl<S: Answers> Connection<S> {
     }
 }
 
-/// Waits until everything ends. Nobody left to say so means the same.
-async fn over(ending: &mut watch::Receiver<bool>) {
-    let _ = ending.wait_for(|ending| *ending).await;
+/// Waits for a phase. Nobody left to tell of it means the end.
+async fn reached(phase: &mut watch::Receiver<Phase>, wanted: Phase) {
+    let _ = phase.wait_for(|phase| *phase >= wanted).await;
 }
 
 /// Since when nothing happens on a connection.

@@ -60,6 +60,18 @@ pub(crate) fn connector(bundle: &[u8], protocol: &[u8]) -> TlsConnector {
     TlsConnector::from(Arc::new(config))
 }
 
+fn request() -> http::Request<Full<Bytes>> {
+    let review = json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": { "uid": "u", "operation": "CREATE", "resource": { "version": "v1", "resource": "pods" } },
+    });
+    http::Request::post(format!("https://{NAME}/validate-pod?timeout=10s"))
+        .header("content-type", "application/json")
+        .header("host", NAME)
+        .body(Full::new(Bytes::from(review.to_string())))
+        .unwrap()
+}
+
 /// One call as an API server makes it: a connection that trusts the bundle, a review, an answer.
 async fn call(port: u16, bundle: &[u8], http2: bool) -> Result<(), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
@@ -67,15 +79,7 @@ async fn call(port: u16, bundle: &[u8], http2: bool) -> Result<(), String> {
     let protocol: &[u8] = if http2 { b"h2" } else { b"http/1.1" };
     let name = ServerName::try_from(NAME).unwrap();
     let stream = connector(bundle, protocol).connect(name, socket).await.map_err(|error| text(&error))?;
-    let review = json!({
-        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-        "request": { "uid": "u", "operation": "CREATE", "resource": { "version": "v1", "resource": "pods" } },
-    });
-    let request = http::Request::post(format!("https://{NAME}/validate-pod?timeout=10s"))
-        .header("content-type", "application/json")
-        .header("host", NAME)
-        .body(Full::new(Bytes::from(review.to_string())))
-        .unwrap();
+    let request = request();
     let mut driver = JoinSet::new();
     let response = if http2 {
         let made = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
@@ -254,4 +258,33 @@ async fn a_request_under_way_is_answered_although_everything_ends() {
     served.stop.notify_one();
     assert_eq!(calls.join_next().await.unwrap().unwrap(), Ok(()));
     while tasks.join_next().await.is_some() {}
+}
+
+/// An API server keeps connections, and a call that it sends while one is closed is lost.
+#[tokio::test]
+async fn connections_that_rest_are_served_and_asked_to_end_before_they_are_closed() {
+    let mut tasks = JoinSet::new();
+    let served = serve(webhooks(), &mut tasks, listener::Limits::default()).await;
+    let mut replica = Replica::new();
+    replica.sync(&mut World::lately());
+    show(&served, replica.served.as_ref());
+    let bundle = replica.served.as_ref().unwrap().authority.clone().into_bytes();
+    let socket = TcpStream::connect(("127.0.0.1", served.port)).await.unwrap();
+    let name = ServerName::try_from(NAME).unwrap();
+    let stream = connector(&bundle, b"http/1.1").connect(name, socket).await.unwrap();
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+    tasks.spawn(async move { _ = connection.await });
+    let before = sender.send_request(request()).await.unwrap();
+    assert_eq!(before.headers().get("connection"), None);
+    before.into_body().collect().await.unwrap();
+
+    served.stop.notify_one();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    sender.ready().await.unwrap();
+    let last = sender.send_request(request()).await.unwrap();
+    assert_eq!((last.status().as_u16(), last.headers()["connection"].to_str().unwrap()), (200, "close"));
+    // Whoever has not heard yet that nobody is here is served too.
+    assert_eq!(call(served.port, &bundle, false).await, Ok(()));
+    while tasks.join_next().await.is_some() {}
+    assert!(TcpStream::connect(("127.0.0.1", served.port)).await.is_err());
 }

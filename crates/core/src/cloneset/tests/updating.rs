@@ -44,7 +44,8 @@ fn only_pods_that_something_holds_are_labelled_before_they_are_replaced() {
             begun.extend(world.pass().purposes);
             world.tick();
         }
-        let first = begun.iter().find(|one| matches!(one, Purpose::ReCreate { .. } | Purpose::Replace { .. }));
+        let first =
+            begun.iter().find(|one| matches!(one, Purpose::ReCreate { .. } | Purpose::Replace { .. }));
         assert_eq!(matches!(first, Some(Purpose::ReCreate { .. })), labelled, "{begun:?}");
         assert!(world.count("SuccessfulUpdatePodReCreate") > 0, "both ways tell of it");
     }
