@@ -25,6 +25,8 @@ use crate::{
 
 /// How long running reconciles and requests get when the manager ends.
 const FAREWELL: Duration = Duration::from_secs(20);
+/// The same after a failure.
+const SHORT_FAREWELL: Duration = Duration::from_millis(500);
 
 /// Why a manager does not start, or ended.
 #[derive(Debug, thiserror::Error)]
@@ -162,8 +164,10 @@ async fn run(options: Options, environment: Environment) -> Result<(), Error> {
             Ok(())
         }
     };
+    // Who has lost the lease must be gone before another one leads.
+    let farewell = if outcome.is_ok() { FAREWELL } else { SHORT_FAREWELL };
     tokio::select! {
-        stopped = scope.shutdown(FAREWELL) => outcome.and(stopped.map_err(Error::from)),
+        stopped = scope.shutdown(farewell) => outcome.and(stopped.map_err(Error::from)),
         () = signals::asked_to_end() => Err(Error::Setting("asked to end a second time".to_owned())),
     }
 }

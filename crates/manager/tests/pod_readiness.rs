@@ -30,7 +30,7 @@ struct Process {
 
 impl Process {
     fn start(sim: &Sim, random: &Random, resync: Option<Duration>) -> Self {
-        let shared = settings::shared(sim, random);
+        let shared = settings::shared(sim, random, &[]);
         let client = shared.client.clone();
         let controller = pod_readiness::controller(&shared);
         let pods = shared.caches.pods.clone();
