@@ -199,14 +199,13 @@ async fn a_failed_pod_keeps_its_claims_and_another_takes_its_place(stage: &mut S
     let claims = stored.claims().await;
     let (failed, _) = demo.uids().await.pop_first().unwrap();
     let api: Api<Pod> = demo.sandbox.api();
-    let evicted =
-        json!({"status": {"phase": "Failed", "reason": "Evicted", "message": "The node was low on memory."}});
-    // What a kubelet reports last before it stops looking after a pod.
     let options = kube::api::PatchParams::default();
     if let (Backend::Embedded, namespace) = (stage.cluster.backend(), demo.sandbox.namespace()) {
         stage.sim().evict_by_node(namespace, &failed, "The node was low on memory.");
     } else {
-        api.patch_status(&failed, &options, &kube::api::Patch::Merge(evicted)).await.unwrap();
+        // A kubelet ends it for good, since it has run for too long.
+        let deadline = json!({"spec": {"activeDeadlineSeconds": 1}});
+        api.patch(&failed, &options, &kube::api::Patch::Merge(deadline)).await.unwrap();
     }
     demo.until("five pods run", |set, pods| {
         pods.iter().filter(|pod| is_available(pod)).count() == 5
