@@ -28,6 +28,7 @@ pub mod podunavailablebudget;
 pub mod pre_download;
 pub mod readiness;
 pub mod revision;
+pub mod sidecar_terminator;
 pub mod specified_delete;
 pub mod text;
 pub mod update_order;
