@@ -1,5 +1,4 @@
-//! Controller revisions: what a workload's pod template was, under a name that pods carry as a label; and what the
-//! [sidecars] of a SidecarSet were.
+//! Controller revisions: what a workload's pod template was, under a name that pods carry as a label.
 //!
 //! Names and bytes equal the original's, so that a cluster can change hands in both directions. Whether two revisions are
 //! equal is decided by what they mean, not by their bytes: a template that was written by another build makes no new
@@ -8,10 +7,9 @@
 mod claims;
 mod find;
 mod history;
-pub mod sidecars;
 
 pub use claims::hash as claim_hash;
-pub use find::{Content, Found, Owner, find, find_content};
+pub use find::{Found, Owner, find};
 pub use history::{outdated, sort};
 
 use kruise_api::{
@@ -35,8 +33,7 @@ pub struct Revision {
     pub metadata: Metadata,
     /// Its place in the history.
     pub number: i64,
-    /// The pod template, in the form of [`comparable`]; of a SidecarSet its sidecars, in the form of
-    /// [`sidecars::comparable`].
+    /// The pod template, in the form of [`comparable`].
     pub template: Value,
 }
 
@@ -52,11 +49,8 @@ impl Revision {
             data: Value,
         }
         let wire = Wire::deserialize(object)?;
-        let template = match wire.data.pointer("/spec/template") {
-            Some(template) => comparable(template),
-            None => wire.data.get("spec").map(sidecars::comparable).unwrap_or_default(),
-        };
-        Ok(Self { metadata: wire.metadata, number: wire.revision, template })
+        let template = wire.data.pointer("/spec/template").unwrap_or(&Value::Null);
+        Ok(Self { metadata: wire.metadata, number: wire.revision, template: comparable(template) })
     }
 
     /// The name.
@@ -170,18 +164,27 @@ impl From<&New> for Revision {
     }
 }
 
-/// A whole ControllerRevision. `metadata` is what its owner brings along.
-fn object(owner: &ObjectRef, mut metadata: Value, hash: &str, number: i64, data: Value) -> Value {
-    if let Some(members) = metadata.as_object_mut() {
-        let mut labels = members.get("labels").and_then(Value::as_object).cloned().unwrap_or_default();
-        labels.insert(labels::REVISION_HASH.to_owned(), hash.into());
-        members.insert("labels".to_owned(), labels.into());
-        members.insert("ownerReferences".to_owned(), json!([owner.controller_reference()]));
-    }
+fn object(
+    owner: &ObjectRef,
+    labels: &Value,
+    hash: &str,
+    annotations: Value,
+    name: &str,
+    number: i64,
+    data: Value,
+) -> Value {
+    let mut labels = labels.as_object().cloned().unwrap_or_default();
+    labels.insert(labels::REVISION_HASH.to_owned(), hash.into());
     json!({
         "apiVersion": CONTROLLER_REVISION.api_version(),
         "kind": CONTROLLER_REVISION.kind,
-        "metadata": metadata,
+        "metadata": {
+            "name": name,
+            "namespace": owner.key.namespace,
+            "labels": labels,
+            "annotations": annotations,
+            "ownerReferences": [owner.controller_reference()],
+        },
         "data": data,
         "revision": number,
     })

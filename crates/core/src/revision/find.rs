@@ -6,7 +6,6 @@ use super::{New, Revision, comparable, data, hash_of, name, object};
 use crate::{
     effect::{Effect, Patch, Target},
     object::{CONTROLLER_REVISION, ObjectRef},
-    text::Text,
 };
 
 /// What the owner of revisions brings along.
@@ -33,20 +32,7 @@ pub enum Found<'a> {
     Missing(Box<New>),
 }
 
-/// What a revision holds, and what goes on its object.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Content {
-    /// The form in which equal contents are equal.
-    pub comparable: Value,
-    /// `data` of the object.
-    pub data: Value,
-    /// Labels of the object.
-    pub labels: Value,
-    /// Where the object is.
-    pub namespace: Text,
-}
-
-/// Finds the revision of a pod template.
+/// Finds the revision of a template.
 ///
 /// `revisions` are those that belong to the workload, from old to new; `taken` tells whether a name belongs to someone
 /// else or to other data.
@@ -57,23 +43,6 @@ pub fn find<'a>(
     taken: &dyn Fn(&str) -> bool,
 ) -> Found<'a> {
     let wanted = comparable(template);
-    let content = Content {
-        labels: wanted.pointer("/metadata/labels").cloned().unwrap_or_default(),
-        comparable: wanted,
-        data: data(template),
-        namespace: owner.reference.key.namespace.clone(),
-    };
-    find_content(owner, content, revisions, taken)
-}
-
-/// The same for anything that revisions are made of.
-pub fn find_content<'a>(
-    owner: &Owner<'_>,
-    content: Content,
-    revisions: &[&'a Revision],
-    taken: &dyn Fn(&str) -> bool,
-) -> Found<'a> {
-    let Content { comparable: wanted, data, labels, namespace } = content;
     let number = revisions.last().map_or(1, |newest| newest.number.saturating_add(1));
     if let Some(newest) = revisions.last().filter(|newest| newest.means(&wanted)) {
         return Found::Newest(newest);
@@ -81,6 +50,7 @@ pub fn find_content<'a>(
     if let Some(older) = revisions.iter().rev().find(|older| older.means(&wanted)) {
         return Found::Older(older, renumber(owner, older, number));
     }
+    let data = data(template);
     let workload = &owner.reference.key.name;
     let mut collision_count = owner.collision_count;
     let (hash, name) = loop {
@@ -96,8 +66,8 @@ pub fn find_content<'a>(
     if let Some((key, value)) = &owner.follows {
         annotations.insert((*key).to_owned(), value.as_str().into());
     }
-    let metadata = json!({"name": name, "namespace": namespace, "labels": labels, "annotations": annotations});
-    let object = object(owner.reference, metadata, &hash, number, data);
+    let labels = wanted.pointer("/metadata/labels").unwrap_or(&Value::Null);
+    let object = object(owner.reference, labels, &hash, annotations.into(), &name, number, data);
     Found::Missing(Box::new(New { name, number, object, collision_count, template: wanted }))
 }
 
