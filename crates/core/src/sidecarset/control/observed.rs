@@ -1,12 +1,9 @@
 //! Everything a pass may know.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
-use kruise_api::{gates::Gates, sidecarset::v1beta1::SidecarSet};
+use kruise_api::sidecarset::v1beta1::SidecarSet;
 
 use crate::{
     object::ObjectKey,
@@ -34,10 +31,9 @@ pub struct Observed {
     pub revisions: Vec<Arc<Revision>>,
     /// Our own namespace, where revisions are kept.
     pub manager_namespace: Text,
-    /// Pods that a budget does not let go now. Needed only with gate `PodUnavailableBudgetUpdateGate`.
-    pub protected: BTreeSet<ObjectKey>,
+    /// Pods that must not be written now, and why: a budget does not let them go (gate `PodUnavailableBudgetUpdateGate`), or
+    /// the server refused their last update a moment ago. The others go on.
+    pub held: BTreeMap<ObjectKey, Text>,
     /// The time.
     pub now: Timestamp,
-    /// Which features are on.
-    pub gates: Arc<Gates>,
 }

@@ -95,12 +95,21 @@ impl Change {
     }
 }
 
-/// Brings a pod to what the set has now. `revision` is the name of its revision.
-pub(super) fn update(view: &View<'_>, member: &Member<'_>, revision: &str) -> Result<Effect, NotJson> {
-    let (set, mut change) = (&view.seen.set, Change::default());
+/// The annotations of the set that a pod gets with an update.
+pub(super) fn annotations(view: &View<'_>, member: &Member<'_>) -> Result<BTreeMap<String, String>, NotJson> {
     let present = |key: &str| member.pod.metadata.annotations.text(key);
-    change.annotations = metadata::changes(&set.spec.patch_pod_metadata, present)?;
-    let version = set.metadata.resource_version.as_deref().unwrap_or_default();
+    metadata::changes(&view.seen.set.spec.patch_pod_metadata, present)
+}
+
+/// Brings a pod to what the set has now. `annotations` go along; `revision` is the name of the revision of the set.
+pub(super) fn update(
+    view: &View<'_>,
+    member: &Member<'_>,
+    annotations: BTreeMap<String, String>,
+    revision: &str,
+) -> Effect {
+    let mut change = Change { annotations, ..Change::default() };
+    let version = view.seen.set.metadata.resource_version.as_deref().unwrap_or_default();
     for sidecar in &view.desired.sidecars {
         if !sidecar.is_hot() && member.image(sidecar.name) != sidecar.image {
             change.image(sidecar.name, sidecar.image);
@@ -120,7 +129,7 @@ pub(super) fn update(view: &View<'_>, member: &Member<'_>, revision: &str) -> Re
         }
     }
     change.annotations.extend(hashes(view, member, revision));
-    Ok(change.into_effect(view, member, &view.desired.hashes.full))
+    change.into_effect(view, member, &view.desired.hashes.full)
 }
 
 /// Makes the idle twins of a pod empty, or gives up those that failed after others took an upgrade back. What the pod

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use kruise_api::{gates::Gate, rollout::ScatterTerm};
+use kruise_api::rollout::ScatterTerm;
 
 use super::{
     Limits, Plan, Purpose, condition, hot, patch,
@@ -19,22 +19,17 @@ use crate::{
     update_order::{Strategy, strategic_order},
 };
 
-/// How long to wait when a budget does not let a pod go.
-const BUDGET_RETRY: Duration = Duration::from_secs(1);
+/// When to look again after a pod that must not be written now.
+const HELD_RETRY: Duration = Duration::from_secs(1);
 
 /// Plans the next step of updating. Hot upgrades that were begun are ended before others begin.
 pub(super) fn run(view: &View<'_>, revision: &str, plan: &mut Plan) {
     let mut written = reset(view, plan);
     if written.is_empty() {
         let round = Round::of(view, plan);
-        for member in &round.chosen {
-            match patch::update(view, member, revision) {
-                Ok(effect) => plan.add(effect, Purpose::Update { pod: member.pod.reference() }),
-                Err(error) => {
-                    plan.failures.push(format!("pod {} cannot be updated: {error}", member.key()));
-                    continue;
-                }
-            }
+        for Chosen { member, annotations } in round.chosen {
+            let effect = patch::update(view, member, annotations, revision);
+            plan.add(effect, Purpose::Update { pod: member.pod.reference() });
             written.insert(member.key());
         }
         tell_not_upgradable(view, &round.not_upgradable, plan);
@@ -51,7 +46,7 @@ fn reset(view: &View<'_>, plan: &mut Plan) -> BTreeSet<ObjectKey> {
             under_way += usize::from(member.is_updated && hot::is_under_way(member, view.desired));
             continue;
         }
-        if is_protected(view, member, plan) {
+        if is_held(view, member, plan) {
             continue;
         }
         plan.add(patch::reset(view, member), Purpose::Reset { pod: member.pod.reference() });
@@ -63,22 +58,27 @@ fn reset(view: &View<'_>, plan: &mut Plan) -> BTreeSet<ObjectKey> {
     written
 }
 
-fn is_protected(view: &View<'_>, member: &Member<'_>, plan: &mut Plan) -> bool {
-    let is_protected = view.seen.gates.enabled(Gate::PodUnavailableBudgetUpdateGate)
-        && view.seen.protected.contains(&member.key());
-    if is_protected {
-        plan.reasons.push(format!("a budget does not let pod {} be updated now", member.key()));
-        plan.wake(BUDGET_RETRY);
-    }
-    is_protected
+/// Whether a pod must not be written now.
+fn is_held(view: &View<'_>, member: &Member<'_>, plan: &mut Plan) -> bool {
+    let Some(why) = view.seen.held.get(&member.key()) else { return false };
+    plan.reasons.push(format!("pod {} cannot be updated now: {why}", member.key()));
+    plan.wake(HELD_RETRY);
+    true
 }
 
 /// What a pass finds to do.
 struct Round<'v, 'a> {
     /// The pods that are updated now, in order.
-    chosen: Vec<&'v Member<'a>>,
+    chosen: Vec<Chosen<'v, 'a>>,
     /// The pods that differ in more than images.
     not_upgradable: Vec<&'v Member<'a>>,
+}
+
+/// A pod that is updated now.
+struct Chosen<'v, 'a> {
+    member: &'v Member<'a>,
+    /// Annotations of the set that it gets.
+    annotations: BTreeMap<String, String>,
 }
 
 impl<'v, 'a> Round<'v, 'a> {
@@ -133,30 +133,41 @@ fn partitioned<'v, 'a>(
     going.filter_map(|pod| members.get(&pod.metadata.key()).copied()).collect()
 }
 
-/// As many of the pods as may be unavailable. Those that a budget protects are left out and cost nothing.
+/// As many of the pods as may be unavailable. Those that cannot be written are left out and cost nothing: one pod never
+/// holds the others.
 fn budgeted<'v, 'a>(
     view: &View<'_>,
     ordered: Vec<&'v Member<'a>>,
     unsettled: usize,
     limits: &Limits,
     plan: &mut Plan,
-) -> Vec<&'v Member<'a>> {
+) -> Vec<Chosen<'v, 'a>> {
     // Pods that an earlier image took down count too: the original forgets them when the image changes again, and takes
     // more pods down than it may.
     let down = ordered.iter().filter(|member| member.is_down_by_update()).count();
     let updated = view.pods.iter().filter(|member| member.is_updated);
     let used = updated.filter(|member| !(member.is_consistent && member.is_ready)).count() + down + unsettled;
-    let free: Vec<&Member<'_>> = ordered.into_iter().filter(|member| !is_protected(view, member, plan)).collect();
-    let count = taken(free.iter().map(|member| member.is_ready), used, limits);
-    if let Some(next) = free.get(count) {
-        let now_down = used + free.iter().take(count).filter(|member| member.is_ready).count();
+    let mut free = Vec::with_capacity(ordered.len());
+    for member in ordered {
+        if is_held(view, member, plan) {
+            continue;
+        }
+        match patch::annotations(view, member) {
+            Ok(annotations) => free.push(Chosen { member, annotations }),
+            Err(error) => plan.failures.push(format!("pod {} cannot be updated: {error}", member.key())),
+        }
+    }
+    let count = taken(free.iter().map(|one| one.member.is_ready), used, limits);
+    if let Some(Chosen { member: next, .. }) = free.get(count) {
+        let now_down = used + free.iter().take(count).filter(|one| one.member.is_ready).count();
         plan.reasons.push(format!(
             "pod {} waits for its update: {now_down} pods are unavailable, {} may be",
             next.key(),
             limits.max_unavailable
         ));
     }
-    free.into_iter().take(count).collect()
+    free.truncate(count);
+    free
 }
 
 /// What is spread: a term for every value counts once.

@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use kruise_api::gates::Gates;
 use serde_json::Value;
 
 use super::kit::read;
@@ -34,9 +33,8 @@ fn seen(case: &Value) -> Observed {
             .collect::<BTreeMap<_, _>>(),
         revisions: of("ControllerRevision").map(|one| Arc::new(Revision::read(one).unwrap())).collect(),
         manager_namespace: "kruise-system".into(),
-        protected: Default::default(),
+        held: BTreeMap::new(),
         now: "2026-11-16T12:00:00Z".parse().unwrap(),
-        gates: Arc::new(Gates::default()),
     }
 }
 
