@@ -15,6 +15,7 @@ use crate::{
     object::{ObjectKey, ObjectRef},
     pod::{Condition, Container, Pod},
     sidecarset::record::{self, Entry},
+    update_order::by_name,
 };
 
 /// What a pass works with: the spec, and the pods it is about.
@@ -50,7 +51,7 @@ pub(super) struct Member<'a> {
 impl<'a> View<'a> {
     pub(super) fn new(seen: &'a Observed, desired: &'a Desired<'a>) -> Self {
         let mut pods: Vec<&Pod> = seen.pods.iter().map(AsRef::as_ref).collect();
-        pods.sort_by(|left, right| left.metadata.key().cmp(&right.metadata.key()));
+        pods.sort_by(|left, right| by_name(left, right));
         let pods = pods.into_iter().filter_map(|pod| Member::of(pod, seen, desired)).collect();
         Self { seen, desired, set: crate::sidecarset::reference(&seen.set), pods }
     }

@@ -67,7 +67,7 @@ pub(super) fn is_consistent(pod: &Pod, state: Option<&State>, names: &[&str]) ->
     if pod.status.container_statuses.len() != pod.spec.containers.len() {
         return false;
     }
-    let containers = || pod.spec.containers.iter().filter(|one| names.contains(&one.name.as_str()));
+    let containers = || pod.spec.containers.iter().filter(move |one| names.contains(&one.name.as_str()));
     if containers().all(|container| container.image.contains('@')) {
         return containers().all(|container| runs_digest(pod, container));
     }
