@@ -6,6 +6,7 @@
 
 pub mod compiled;
 pub mod containers;
+pub mod control;
 pub mod defaults;
 pub mod formula;
 pub mod hash;

@@ -4,6 +4,7 @@
 //! a label over the whole update. The order is complete, so equal input gives equal plans.
 
 mod scatter;
+pub mod validate;
 
 use std::cmp::{Ordering, Reverse};
 

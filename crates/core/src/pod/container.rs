@@ -106,6 +106,7 @@ struct FieldRef {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct KeyRef {
+    name: Text,
     key: Text,
 }
 
@@ -119,9 +120,10 @@ impl<'de> Deserialize<'de> for Environment {
             Termination::read(&mut found.termination, &mut image_is_known, &variable);
             let Some(from) = variable.value_from else { continue };
             if variable.name == env::CONTAINER_BARRIER {
-                let key = from.config_map_key_ref.unwrap_or_default().key;
-                found.priority =
-                    key.strip_prefix(env::BARRIER_KEY_PREFIX).and_then(|number| number.parse().ok());
+                let KeyRef { name, key } = from.config_map_key_ref.unwrap_or_default();
+                let number = key.strip_prefix(env::BARRIER_KEY_PREFIX);
+                let number = number.filter(|_| name.ends_with(env::BARRIER_NAME_SUFFIX));
+                found.priority = number.and_then(|number| number.parse().ok());
             }
             let path = from.field_ref.unwrap_or_default().field_path;
             let excluded = [env::SIDECARSET_VERSION, env::SIDECARSET_VERSION_ALT];

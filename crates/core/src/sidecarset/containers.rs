@@ -2,7 +2,7 @@
 
 use kruise_api::sidecarset::{
     container::{SidecarContainer, UpgradeType},
-    v1beta1::SidecarSet,
+    v1beta1::{SidecarSet, Spec},
 };
 use serde_json::Value;
 
@@ -79,9 +79,13 @@ pub fn names_in_pods(set: &SidecarSet) -> Vec<String> {
 
 /// The names that pods record for a set (`sidecarList`): native sidecars and containers as the set calls them, sorted.
 pub fn recorded(set: &SidecarSet) -> Vec<String> {
-    let native = init_containers(set).filter(|sidecar| sidecar.is_native);
-    let mut names: Vec<String> =
-        native.chain(containers(set)).map(|sidecar| sidecar.name.to_owned()).collect();
+    recorded_of(&set.spec)
+}
+
+pub(super) fn recorded_of(spec: &Spec) -> Vec<String> {
+    let native = spec.init_containers.iter().map(Sidecar::of).filter(|sidecar| sidecar.is_native);
+    let all = native.chain(spec.containers.iter().map(Sidecar::of));
+    let mut names: Vec<String> = all.map(|sidecar| sidecar.name.to_owned()).collect();
     names.sort();
     names.dedup();
     names

@@ -192,7 +192,7 @@ impl<'a> Member<'a> {
 }
 
 fn write_members(name: &str, members: &Map<String, Value>, images: Images, out: &mut String) {
-    let known = STRUCTS.iter().find(|(known, _)| *known == name).map_or("", |(_, members)| members);
+    let known = STRUCTS.iter().find(|(known, _)| *known == name).map_or("", |(_, members)| *members);
     let mut unknown: BTreeMap<&str, &Value> =
         members.iter().map(|(name, value)| (name.as_str(), value)).collect();
     let mut is_first = true;

@@ -125,7 +125,8 @@ impl<'a> Demand<'a> {
     }
 
     fn can_be_met(&self) -> bool {
-        let value = self.allowed.as_ref().is_none_or(|allowed| allowed.difference(&self.refused).next().is_some());
+        let value =
+            self.allowed.as_ref().is_none_or(|allowed| allowed.difference(&self.refused).next().is_some());
         // A label may have any of endless values, so refusals alone exclude nothing.
         value && !(self.absent && (self.exists || self.allowed.is_some()))
     }
@@ -215,13 +216,12 @@ mod tests {
     }
 
     fn any_selector() -> impl Strategy<Value = LabelSelector> {
-        let requirement = ("[ab]", 0..4_usize, prop::collection::vec("[xyz]", 1..3)).prop_map(
-            |(key, operator, values)| {
+        let requirement =
+            ("[ab]", 0..4_usize, prop::collection::vec("[xyz]", 1..3)).prop_map(|(key, operator, values)| {
                 let operator = ["In", "NotIn", "Exists", "DoesNotExist"][operator].to_owned();
                 let values = if operator.ends_with("In") { values } else { Vec::new() };
                 kruise_api::selector::Requirement { key, operator, values }
-            },
-        );
+            });
         prop::collection::vec(requirement, 0..3)
             .prop_map(|match_expressions| LabelSelector { match_expressions, ..LabelSelector::default() })
     }
