@@ -12,10 +12,9 @@ use crate::{
     pod::Pod,
     revision::Revision,
     sidecarset::{
-        containers,
+        Seen, Set,
         control::{Observed, Plan, plan, status, status_write},
-        hash,
-        record::{self, Entry},
+        hash, inject,
     },
     text::Text,
 };
@@ -49,12 +48,13 @@ pub(super) fn time() -> Timestamp {
 
 /// A container that restarts with a new image.
 pub(super) fn cold(name: &str, image: &str) -> Value {
-    json!({"name": name, "image": image, "upgradeStrategy": {"upgradeType": "ColdUpgrade"}})
+    json!({"name": name, "image": image, "podInjectPolicy": "BeforeAppContainer",
+        "upgradeStrategy": {"upgradeType": "ColdUpgrade"}})
 }
 
 /// A container with a twin.
 pub(super) fn hot(name: &str, image: &str) -> Value {
-    json!({"name": name, "image": image,
+    json!({"name": name, "image": image, "podInjectPolicy": "BeforeAppContainer",
         "upgradeStrategy": {"upgradeType": "HotUpgrade", "hotUpgradeEmptyImage": EMPTY}})
 }
 
@@ -138,44 +138,25 @@ impl World {
         serde_json::from_value(self.set.clone()).unwrap()
     }
 
-    /// What the webhook of pods does.
+    /// A new pod, as the webhook of pods lets it through.
     pub(super) fn inject(&mut self, name: &str, labels: Value) {
-        let set = self.typed();
-        let hashes = hash::of_set(&set);
-        let mut annotations = json!({"kruise.io/sidecarset-injected-list": "s"});
-        let (mut list, mut working) = (Vec::new(), BTreeMap::new());
-        for sidecar in containers::containers(&set) {
-            if !sidecar.is_hot() {
-                list.push(json!({"name": sidecar.name, "image": sidecar.image}));
-                continue;
-            }
-            let [first, second] = containers::twins(sidecar.name);
-            for (twin, image, version, alt) in [(&first, sidecar.image, "1", "0"), (&second, EMPTY, "0", "1")] {
-                list.push(json!({"name": twin, "image": image}));
-                annotations[format!("version.sidecarset.kruise.io/{twin}")] = version.into();
-                annotations[format!("versionalt.sidecarset.kruise.io/{twin}")] = alt.into();
-            }
-            working.insert(sidecar.name.to_owned(), first);
-        }
-        if !working.is_empty() {
-            annotations["kruise.io/sidecarset-working-hotupgrade-container"] = record::write_working(&working).into();
-        }
-        let recorded = containers::recorded(&set);
-        let revision = set.status.as_ref().and_then(|status| status.latest_revision.clone()).unwrap_or_default();
-        for (key, hash, revision) in [
-            ("kruise.io/sidecarset-hash", &hashes.full, revision.as_str()),
-            ("kruise.io/sidecarset-hash-without-image", &hashes.without_image, ""),
-        ] {
-            let entry = Entry::new("s", hash, &recorded, revision, self.now);
-            annotations[key] = record::write(&[("s".to_owned(), entry)].into()).into();
-        }
-        list.push(json!({"name": "app", "image": "app:v1"}));
         let version = self.next_version();
-        let pod = json!({
+        let mut pod = json!({
             "metadata": {"name": name, "namespace": "default", "uid": format!("uid-{name}-{version}"), "labels": labels,
-                "annotations": annotations, "creationTimestamp": self.now.to_string(), "resourceVersion": version},
-            "spec": {"nodeName": "n1", "containers": list}, "status": {"phase": "Pending"},
+                "creationTimestamp": self.now.to_string(), "resourceVersion": version},
+            "spec": {"nodeName": "n1", "containers": [{"name": "app", "image": "app:v1"}]}, "status": {"phase": "Pending"},
         });
+        let revisions: Vec<Arc<Revision>> = self.read.values().cloned().collect();
+        let set = Arc::new(Set::compile(&self.typed(), &revisions).unwrap());
+        let seen = Seen {
+            sets: &[&set],
+            namespace: "default",
+            namespace_labels: None,
+            sorts_by_name: false,
+            now: self.now,
+            seed: version.parse().unwrap(),
+        };
+        assert!(inject(&mut pod, &seen).unwrap());
         self.pods.insert(name.to_owned(), pod);
     }
 

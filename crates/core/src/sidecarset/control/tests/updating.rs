@@ -270,11 +270,8 @@ fn a_pause_stops_the_update_where_it_is() {
 /// SIDECARSET-12, SIDECARSET-20, SIDECARSET-21
 #[test]
 fn strategies_of_injection_do_not_hold_updates_and_notupdate_does() {
-    let mut world = World::resting(
-        cold("sc", "sidecar:v1"),
-        json!({"injectionStrategy": {"paused": true, "revision": {"customVersion": "1"}}}),
-        2,
-    );
+    let mut world = World::resting(cold("sc", "sidecar:v1"), json!({"customVersion": "1"}), 2);
+    world.edit(json!({"injectionStrategy": {"paused": true, "revision": {"customVersion": "1"}}, "customVersion": "2"}));
     world.image("sidecar:v2");
     world.rest();
     assert_eq!(world.counts(), [2, 2, 2, 2]);
