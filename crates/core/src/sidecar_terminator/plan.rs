@@ -61,7 +61,8 @@ pub fn plan(seen: &Observed) -> Plan {
         return plan;
     }
     let Some(node) = &seen.node else {
-        plan.problem = Some(format!("node {} of pod {} is not known", pod.spec.node_name, pod.metadata.key()));
+        plan.problem =
+            Some(format!("node {} of pod {} is not known", pod.spec.node_name, pod.metadata.key()));
         return plan;
     };
     let groups = Groups::of(pod, node.text(NODE_TYPE) == Some(VIRTUAL_KUBELET));
@@ -150,8 +151,10 @@ fn replace_images(pod: &Pod, containers: &[&Container], plan: &mut Plan) {
     if changed.is_empty() {
         return;
     }
-    let images: Vec<_> =
-        changed.iter().map(|one| json!({"name": one.name, "image": image(one).unwrap_or_default()})).collect();
+    let images: Vec<_> = changed
+        .iter()
+        .map(|one| json!({"name": one.name, "image": image(one).unwrap_or_default()}))
+        .collect();
     let effect = Effect::Patch {
         target: Target::with_uid(POD, pod.metadata.key(), pod.metadata.uid.clone()),
         subresource: None,
@@ -169,8 +172,11 @@ fn kill(seen: &Observed, containers: &[&Container], plan: &mut Plan) {
     }
     let Some(request) = &seen.request else {
         let sidecars = names(targets);
-        let effect =
-            Effect::Create { resource: REQUEST, namespace: pod.metadata.namespace.clone(), object: request_for(pod, &sidecars) };
+        let effect = Effect::Create {
+            resource: REQUEST,
+            namespace: pod.metadata.namespace.clone(),
+            object: request_for(pod, &sidecars),
+        };
         plan.add(effect, Purpose::Kill { pod: pod.reference(), sidecars });
         return;
     };
@@ -222,7 +228,8 @@ fn request_for(pod: &Pod, sidecars: &[String]) -> serde_json::Value {
 
 /// Ends a pod by the codes of its main containers alone.
 fn finish(pod: &Pod, now: Timestamp) -> Effect {
-    let succeeded = main(pod).all(|container| terminated(pod, container).is_some_and(|end| end.exit_code == 0));
+    let succeeded =
+        main(pod).all(|container| terminated(pod, container).is_some_and(|end| end.exit_code == 0));
     let condition = json!({
         "type": SIDECAR_TERMINATED, "status": "True", "lastTransitionTime": seconds(now), "message": FINISHED,
     });

@@ -38,7 +38,8 @@ impl Purpose {
             Self::Quiet => return None,
         };
         let names = sidecars.join(" ");
-        let message = format!("Kruise SidecarTerminator is trying to terminate sidecar [{names}] using {way}");
+        let message =
+            format!("Kruise SidecarTerminator is trying to terminate sidecar [{names}] using {way}");
         Some(Event { regarding: pod.clone(), level: Level::Normal, reason: REASON.into(), message })
     }
 }

@@ -95,7 +95,9 @@ fn check(policy: &str, containers: &[(&str, &[(&str, &str)])], expected: &str) {
 #[test]
 fn a_sidecar_is_killed_when_the_main_container_has_ended() {
     let plan = plan(&seen(&pod("Never", &[("main:0", &[]), ("sc:run", &[KILL])])));
-    let [Effect::Create { resource, namespace, object }] = plan.effects.as_slice() else { panic!("{plan:?}") };
+    let [Effect::Create { resource, namespace, object }] = plan.effects.as_slice() else {
+        panic!("{plan:?}")
+    };
     assert_eq!((*resource, namespace.as_str()), (REQUEST, "default"));
     assert_eq!(
         *object,
@@ -146,7 +148,11 @@ fn all_main_containers_must_have_ended_and_one_request_names_all_sidecars_that_r
     check("Never", &[("a:0", &[]), ("b:0", &[]), ("z:run", env), ("s:run", env), ("t:0", env)], "kill s z");
     let mut untold = pod("Never", &[("a:0", &[]), ("s:run", env)]);
     untold["status"]["containerStatuses"].as_array_mut().unwrap().pop();
-    assert_eq!(told(&plan(&seen(&untold))), "", "a pod that does not tell of all its containers tells of none");
+    assert_eq!(
+        told(&plan(&seen(&untold))),
+        "",
+        "a pod that does not tell of all its containers tells of none"
+    );
 }
 
 #[test]
@@ -166,7 +172,8 @@ fn a_sidecar_whose_code_does_not_count_is_killed_after_the_pod_was_finished() {
     check("Never", &[("main:0", &[]), ("n:run", &[KILL]), ("sc:run", ignored)], "kill n");
     check("Never", &[("main:0", &[]), ("n:143", &[KILL]), ("sc:run", ignored)], r#"finish "Succeeded""#);
     let mut finished = pod("Never", &[("main:0", &[]), ("sc:run", ignored)]);
-    let Effect::Patch { patch: Patch::Strategic(patch), target, .. } = &plan(&seen(&finished)).effects[0] else {
+    let Effect::Patch { patch: Patch::Strategic(patch), target, .. } = &plan(&seen(&finished)).effects[0]
+    else {
         panic!("a patch")
     };
     assert_eq!(target.uid, Some(Text::from("u1")));
@@ -248,7 +255,10 @@ fn a_sidecar_that_came_back_is_killed_again_once_a_minute() {
     let mut job = pod("OnFailure", &[("main:0", &[]), ("sc:run", &[KILL])]);
     job["status"]["containerStatuses"][1]["state"]["running"]["startedAt"] = "2026-01-01T00:09:30Z".into();
     let with = |made: &str, done| Observed { request: Some(request(&["sc"], made, done)), ..seen(&job) };
-    assert_eq!(told(&plan(&with("2026-01-01T00:09:00Z", Some("2026-01-01T00:09:31Z")))), "delete sidecar-termination-u1");
+    assert_eq!(
+        told(&plan(&with("2026-01-01T00:09:00Z", Some("2026-01-01T00:09:31Z")))),
+        "delete sidecar-termination-u1"
+    );
     let early = plan(&with("2026-01-01T00:09:20Z", Some("2026-01-01T00:09:31Z")));
     assert_eq!((told(&early).as_str(), early.wake_after), ("", Some(std::time::Duration::from_secs(20))));
     assert_eq!(plan(&with("2026-01-01T00:09:00Z", None)), Plan::default(), "it is still being killed");
@@ -260,7 +270,10 @@ fn a_sidecar_that_came_back_is_killed_again_once_a_minute() {
 fn an_unknown_node_is_asked_for_again() {
     let job = pod("Never", &[("main:0", &[]), ("sc:run", &[KILL])]);
     let plan = plan(&Observed { node: None, ..seen(&job) });
-    assert_eq!((told(&plan).as_str(), plan.problem.as_deref()), ("", Some("node n1 of pod default/job-1 is not known")));
+    assert_eq!(
+        (told(&plan).as_str(), plan.problem.as_deref()),
+        ("", Some("node n1 of pod default/job-1 is not known"))
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Keeping sidecars up to date: which pods get a new image next, step by step, and how things stand.
 //!
 //! A pass looks at everything ([`Observed`]), decides one safe step ([`plan()`]), and says how things stand
-//! ([`status()`]). Only images change in pods that run. What an update needs is in annotations of the pod and is written
+//! ([`status()`]); [`decide`] does both at once. Only images change in pods that run. What an update needs is in annotations of the pod and is written
 //! together with the images, so a restart of the manager loses nothing and counts nothing twice.
 //!
 //! What plans keep, whatever they see: no more ready pods are taken down than `maxUnavailable` allows, no pod goes beyond
@@ -24,7 +24,7 @@ mod wake;
 pub use desired::{Desired, Error, Updates};
 pub use numbers::{Limits, taken};
 pub use observed::{Observed, needs_namespaces};
-pub use plan::{Plan, plan};
+pub use plan::{Plan, decide, plan};
 pub use purpose::{Purpose, waiting};
 pub use status::{status, status_write};
 pub use wake::wakes;

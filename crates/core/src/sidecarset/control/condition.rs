@@ -30,7 +30,9 @@ pub(super) fn write(pod: &Pod, set: &str, is_upgradable: bool, now: Timestamp) -
     let (status, reason) = if all { ("True", UPGRADABLE) } else { ("False", IMMUTABLE) };
     let message = serde_json::to_string(&answers).unwrap_or_default();
     let present = pod.condition(SIDECARSET_UPGRADABLE);
-    if present.is_some_and(|one| one.status == status && one.reason == reason && one.message == message.as_str()) {
+    if present
+        .is_some_and(|one| one.status == status && one.reason == reason && one.message == message.as_str())
+    {
         return None;
     }
     let mut condition =

@@ -95,7 +95,12 @@ impl<'a> Desired<'a> {
             sidecars: containers::containers(set).collect(),
             names: containers::names_in_pods(set),
             updates,
-            selector: rolling.selector.as_ref().map(LabelSelector::matcher).transpose().map_err(Error::UpdateSelector)?,
+            selector: rolling
+                .selector
+                .as_ref()
+                .map(LabelSelector::matcher)
+                .transpose()
+                .map_err(Error::UpdateSelector)?,
             partition: share(rolling.partition, 0, "spec.updateStrategy.partition")?,
             max_unavailable: share(rolling.max_unavailable, 1, "spec.updateStrategy.maxUnavailable")?,
             order: Strategy::new(rolling.priority_strategy.as_ref(), &[]).map_err(Error::Priority)?,

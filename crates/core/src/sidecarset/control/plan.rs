@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Desired, Observed, Purpose, Updates, pods::View, update};
+use kruise_api::sidecarset::v1beta1::Status;
+
+use super::{Desired, Observed, Purpose, Updates, pods::View, status, update};
 use crate::{
     effect::Effect,
     sidecarset::revision::{self, Registered},
@@ -34,29 +36,40 @@ impl Plan {
     }
 }
 
-/// Decides one safe step.
-pub fn plan(seen: &Observed) -> Plan {
-    let mut plan = Plan::default();
-    if seen.set.metadata.deletion_timestamp.is_some() {
-        return plan;
-    }
+/// Decides one safe step, and says how things stand: both from one look at the pods.
+pub fn decide(seen: &Observed) -> (Plan, Status) {
     let desired = match Desired::of(&seen.set) {
         Ok(desired) => desired,
         Err(error) => {
-            plan.failures.push(chain(&error));
-            return plan;
+            let plan = Plan { failures: vec![chain(&error)], ..Plan::default() };
+            return (plan, seen.set.status.clone().unwrap_or_default());
         }
     };
     let view = View::new(seen, &desired);
-    let Registered { latest, effects, .. } = registered(&view);
+    let registered = registered(&view);
+    let status = status::of(&view, &registered);
+    if seen.set.metadata.deletion_timestamp.is_some() {
+        return (Plan::default(), status);
+    }
+    (next(&view, registered), status)
+}
+
+/// Decides one safe step.
+pub fn plan(seen: &Observed) -> Plan {
+    decide(seen).0
+}
+
+fn next(view: &View<'_>, registered: Registered) -> Plan {
+    let Registered { latest, effects, .. } = registered;
+    let mut plan = Plan::default();
     for effect in effects {
         plan.add(effect, Purpose::Quiet);
     }
     // A revision comes before the pods that refer to it.
-    if seen.revisions.iter().all(|known| known.name() != latest) {
+    if view.seen.revisions.iter().all(|known| known.name() != latest) {
         return plan;
     }
-    match desired.updates {
+    match view.desired.updates {
         Updates::Never => {}
         Updates::Paused => {
             let waiting = view.pods.iter().filter(|member| !member.is_updated).count();
@@ -65,13 +78,13 @@ pub fn plan(seen: &Observed) -> Plan {
                 plan.reasons.push(format!("the update is paused: {waiting} of {total} pods wait"));
             }
         }
-        Updates::Rolling => update::run(&view, &latest, &mut plan),
+        Updates::Rolling => update::run(view, &latest, &mut plan),
     }
     plan
 }
 
 /// The revision of the set, and what has to be written for it.
-pub(super) fn registered(view: &View<'_>) -> Registered {
+fn registered(view: &View<'_>) -> Registered {
     let is_used = |name: &str| {
         let mut entries = view.pods.iter().filter_map(|member| member.entry.as_ref());
         entries.any(|entry| entry.controller_revision == name)

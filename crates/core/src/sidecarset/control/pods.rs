@@ -156,7 +156,8 @@ fn is_meant(pod: &Pod, seen: &Observed, desired: &Desired<'_>) -> bool {
 
 /// Whether all containers of the set are in the pod.
 fn has_sidecars(pod: &Pod, desired: &Desired<'_>, working: &BTreeMap<String, String>) -> bool {
-    let is_there = |name: &String| pod.spec.containers.iter().any(|container| container.name == name.as_str());
+    let is_there =
+        |name: &String| pod.spec.containers.iter().any(|container| container.name == name.as_str());
     desired.names.iter().all(is_there)
         && desired.sidecars.iter().all(|sidecar| !sidecar.is_hot() || working.contains_key(sidecar.name))
 }

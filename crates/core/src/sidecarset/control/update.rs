@@ -53,7 +53,8 @@ fn reset(view: &View<'_>, plan: &mut Plan) -> BTreeSet<ObjectKey> {
         written.insert(member.key());
     }
     if under_way > 0 {
-        plan.reasons.push(format!("{under_way} pods run both images of a hot upgrade until the new one is ready"));
+        plan.reasons
+            .push(format!("{under_way} pods run both images of a hot upgrade until the new one is ready"));
     }
     written
 }
@@ -86,7 +87,10 @@ impl<'v, 'a> Round<'v, 'a> {
         let desired = view.desired;
         let (candidates, left): (Vec<&Member<'_>>, Vec<&Member<'_>>) =
             view.pods.iter().filter(|member| !member.is_updated).partition(|member| {
-                desired.selector.as_ref().is_none_or(|one| one.accepts(|key| member.pod.metadata.labels.text(key)))
+                desired
+                    .selector
+                    .as_ref()
+                    .is_none_or(|one| one.accepts(|key| member.pod.metadata.labels.text(key)))
             });
         if !left.is_empty() {
             plan.reasons.push(format!("{} pods are not chosen by the selector of the update", left.len()));
@@ -143,7 +147,9 @@ fn budgeted<'v, 'a>(
     plan: &mut Plan,
 ) -> Vec<Chosen<'v, 'a>> {
     // Pods that an earlier image took down count too: the original forgets them when the image changes again, and takes
-    // more pods down than it may.
+    // more pods down than it may. They are mended first, whatever their weight, or the others would wait for ever.
+    let mut ordered = ordered;
+    ordered.sort_by_key(|member| !member.is_down_by_update());
     let down = ordered.iter().filter(|member| member.is_down_by_update()).count();
     let updated = view.pods.iter().filter(|member| member.is_updated);
     let used = updated.filter(|member| !(member.is_consistent && member.is_ready)).count() + down + unsettled;

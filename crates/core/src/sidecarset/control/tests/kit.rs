@@ -13,8 +13,8 @@ use crate::{
     revision::Revision,
     sidecarset::{
         Seen, Set,
-        control::{Observed, Plan, plan, status, status_write},
-        hash, inject,
+        control::{Observed, Plan, decide, status_write},
+        defaults, inject,
     },
     text::Text,
 };
@@ -48,14 +48,12 @@ pub(super) fn time() -> Timestamp {
 
 /// A container that restarts with a new image.
 pub(super) fn cold(name: &str, image: &str) -> Value {
-    json!({"name": name, "image": image, "podInjectPolicy": "BeforeAppContainer",
-        "upgradeStrategy": {"upgradeType": "ColdUpgrade"}})
+    json!({"name": name, "image": image, "upgradeStrategy": {"upgradeType": "ColdUpgrade"}})
 }
 
 /// A container with a twin.
 pub(super) fn hot(name: &str, image: &str) -> Value {
-    json!({"name": name, "image": image, "podInjectPolicy": "BeforeAppContainer",
-        "upgradeStrategy": {"upgradeType": "HotUpgrade", "hotUpgradeEmptyImage": EMPTY}})
+    json!({"name": name, "image": image, "upgradeStrategy": {"upgradeType": "HotUpgrade", "hotUpgradeEmptyImage": EMPTY}})
 }
 
 impl World {
@@ -109,11 +107,7 @@ impl World {
 
     /// What the webhook of sets does.
     fn hash(&mut self) {
-        let hashes = hash::of_spec(&self.set["spec"]);
-        self.set["metadata"]["annotations"] = json!({
-            "kruise.io/sidecarset-hash": hashes.full,
-            "kruise.io/sidecarset-hash-without-image": hashes.without_image,
-        });
+        defaults::apply(&mut self.set, None);
     }
 
     pub(super) fn edit(&mut self, spec: Value) {
@@ -135,7 +129,7 @@ impl World {
     }
 
     pub(super) fn typed(&self) -> kruise_api::sidecarset::v1beta1::SidecarSet {
-        serde_json::from_value(self.set.clone()).unwrap()
+        serde::Deserialize::deserialize(&self.set).unwrap()
     }
 
     /// A new pod, as the webhook of pods lets it through.
@@ -175,7 +169,7 @@ impl World {
     /// One pass: plan, act, status. Each effect fails or not on its own.
     pub(super) fn pass(&mut self) -> Plan {
         let seen = self.seen();
-        let plan = plan(&seen);
+        let (plan, standing) = decide(&seen);
         assert_eq!(plan.effects.len(), plan.purposes.len());
         for (index, (effect, purpose)) in plan.effects.iter().zip(&plan.purposes).enumerate() {
             // A process that dies half-way has done any part of its plan.
@@ -192,7 +186,7 @@ impl World {
             *crash += 1;
             return plan;
         }
-        if let Some(write) = status_write(&seen.set, &status(&seen)) {
+        if let Some(write) = status_write(&seen.set, &standing) {
             self.act(&write).unwrap();
         }
         plan
@@ -224,7 +218,8 @@ impl World {
                 let object = object.ok_or("not found")?;
                 let metadata = &object["metadata"];
                 assert_eq!(metadata["uid"].as_str(), target.uid.as_deref());
-                if target.resource_version.as_deref().is_some_and(|seen| metadata["resourceVersion"] != seen) {
+                if target.resource_version.as_deref().is_some_and(|seen| metadata["resourceVersion"] != seen)
+                {
                     return Err("the object has been modified".to_owned());
                 }
                 assert_eq!(subresource.is_some(), patch.get("status").is_some(), "{patch}");
@@ -349,7 +344,7 @@ impl World {
 }
 
 pub(super) fn read(pod: &Value) -> Pod {
-    serde_json::from_value(pod.clone()).unwrap()
+    serde::Deserialize::deserialize(pod).unwrap()
 }
 
 pub(super) fn condition(pod: &Value, kind: &str) -> Value {

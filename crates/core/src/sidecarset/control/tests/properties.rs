@@ -1,11 +1,17 @@
+use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::kit::{EMPTY, World, cold, container_of, hot};
+use super::kit::{EMPTY, World, cold, container_of, hot, merge, read};
 use crate::{
     effect::{Effect, Patch},
-    sidecarset::control::{Limits, Observed, Plan, plan, status},
+    sidecarset::control::{Limits, Observed, Plan, decide, plan, status},
 };
+
+/// A history is dozens of passes with time between them, so fewer of them are tried; `PROPTEST_CASES` makes it more.
+const HISTORIES: u32 = 500;
+const STATES: u32 = 10_000;
 
 /// Something that people or machines do.
 #[derive(Clone, Debug)]
@@ -16,7 +22,7 @@ enum Act {
     Partition(usize),
     /// Passes with time between them.
     Pass(usize),
-    /// The same while the manager dies in the middle of each.
+    /// One while the manager dies in the middle.
     Crash(u64),
     Lag(u64),
     Label(usize, usize),
@@ -42,7 +48,9 @@ fn act() -> impl Strategy<Value = Act> {
 fn strategy() -> impl Strategy<Value = Value> {
     let order = prop_oneof![
         Just(json!({})),
-        Just(json!({"priorityStrategy": {"weightPriority": [{"weight": 20, "matchSelector": {"matchLabels": {"p": "foo"}}}]}})),
+        Just(
+            json!({"priorityStrategy": {"weightPriority": [{"weight": 20, "matchSelector": {"matchLabels": {"p": "foo"}}}]}})
+        ),
         Just(json!({"priorityStrategy": {"orderPriority": [{"orderedKey": "p"}]}})),
         Just(json!({"scatterStrategy": [{"key": "p", "value": "foo"}]})),
         Just(json!({"scatterStrategy": [{"key": "p", "value": "*"}]})),
@@ -53,11 +61,51 @@ fn strategy() -> impl Strategy<Value = Value> {
     })
 }
 
+thread_local! {
+    /// Worlds at rest, by kind of container and number of pods.
+    static BASES: RefCell<BTreeMap<(bool, usize), World>> = RefCell::default();
+    /// Sets that want an image and have its revision, by kind of container and image.
+    static SETS: RefCell<BTreeMap<(bool, usize), World>> = RefCell::default();
+    /// Pods as they were seen in histories, by kind of container.
+    static SEEN: [Vec<Value>; 2] = [snapshots(false), snapshots(true)];
+}
+
+fn base(is_hot: bool, pods: usize) -> World {
+    BASES.with_borrow_mut(|bases| {
+        let world = bases.entry((is_hot, pods)).or_insert_with(|| {
+            let container = if is_hot { hot("sc", IMAGES[0]) } else { cold("sc", IMAGES[0]) };
+            let mut world = World::resting(container, json!({}), pods);
+            world.broken.push(IMAGES[3].to_owned());
+            world
+        });
+        world.clone()
+    })
+}
+
 fn world(is_hot: bool, strategy: &Value, pods: usize) -> World {
-    let container = if is_hot { hot("sc", IMAGES[0]) } else { cold("sc", IMAGES[0]) };
-    let mut world = World::resting(container, json!({"updateStrategy": strategy}), pods);
-    world.broken.push(IMAGES[3].to_owned());
+    let mut world = base(is_hot, pods);
+    world.strategy(strategy.clone());
     world
+}
+
+/// What pods are like while images change, also to ones that cannot run.
+fn snapshots(is_hot: bool) -> Vec<Value> {
+    let mut world = world(is_hot, &json!({"maxUnavailable": 2}), 3);
+    let mut seen = Vec::new();
+    for (round, image) in [1, 3, 1, 2, 3, 0, 1, 0].into_iter().enumerate() {
+        world.lag = round as u64 % 3;
+        world.image(IMAGES[image]);
+        for _ in 0..9 {
+            world.pass();
+            seen.extend(world.pods.values().cloned());
+            world.tick();
+            seen.extend(world.pods.values().cloned());
+        }
+        if round == 3 {
+            world.inject("other", json!({"app": "x"}));
+        }
+    }
+    seen
 }
 
 fn do_it(world: &mut World, act: &Act, look: &mut dyn FnMut(&World)) {
@@ -76,9 +124,7 @@ fn do_it(world: &mut World, act: &Act, look: &mut dyn FnMut(&World)) {
             if world.set["spec"]["containers"][0]["image"] != IMAGES[3] {
                 world.pods.remove(&name);
                 world.inject(&name, json!({"app": "x"}));
-                world.tick();
-                world.tick();
-                world.tick();
+                (0..3).for_each(|_| world.tick());
             }
         }
         Act::Pass(count) => {
@@ -104,36 +150,162 @@ fn down(world: &World) -> usize {
     world.pods.keys().filter(|pod| !world.is_ready(pod)).count()
 }
 
-fn serves(world: &World, pod: &str) -> bool {
-    ["sc-1", "sc-2"].iter().any(|twin| {
-        let status = container_of(&world.pods[pod], twin);
+fn serving(pod: &Value) -> Vec<&'static str> {
+    let serves = |twin: &&str| {
+        let status = container_of(pod, twin);
         status["ready"] == true && status["image"] != format!("docker.io/library/{EMPTY}").as_str()
-    })
+    };
+    ["sc-1", "sc-2"].into_iter().filter(serves).collect()
 }
 
-/// The pods whose images a plan changes.
-fn changed(plan: &Plan) -> Vec<String> {
+/// The pods whose images a plan changes, with the containers.
+fn changed(plan: &Plan) -> Vec<(String, Vec<String>)> {
     let pod = |effect: &Effect| match effect {
-        Effect::Patch { target, patch: Patch::Strategic(patch), .. } if patch.get("spec").is_some() => {
-            Some(target.key.name.to_string())
+        Effect::Patch { target, patch: Patch::Strategic(patch), .. } => {
+            let containers = patch.get("spec")?["containers"].as_array()?;
+            let names = containers.iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect();
+            Some((target.key.name.to_string(), names))
         }
         _ => None,
     };
     plan.effects.iter().filter_map(pod).collect()
 }
 
-/// The same in another order.
-fn shuffled(seen: &Observed, by: usize) -> Observed {
-    let mut other = seen.clone();
-    other.pods.reverse();
-    let count = other.pods.len().max(1);
-    other.pods.rotate_left(by % count);
-    other.revisions.reverse();
-    other
+/// A random state: pods as they were seen in histories, and a set that wants one of the images.
+#[derive(Clone, Debug)]
+struct State {
+    is_hot: bool,
+    image: usize,
+    strategy: Value,
+    pods: Vec<(prop::sample::Index, usize)>,
+}
+
+fn state() -> impl Strategy<Value = State> {
+    let pods = prop::collection::vec((any::<prop::sample::Index>(), 0..LABELS.len()), 0..9);
+    let partition = prop_oneof![
+        (0..5_i64).prop_map(|kept| json!(kept)),
+        (0..100_u8).prop_map(|share| json!(format!("{share}%")))
+    ];
+    (any::<bool>(), 0..3_usize, strategy(), partition, pods).prop_map(
+        |(is_hot, image, mut strategy, partition, pods)| {
+            strategy["partition"] = partition;
+            State { is_hot, image, strategy, pods }
+        },
+    )
+}
+
+impl State {
+    fn observed(&self) -> (Observed, BTreeMap<String, Value>) {
+        let mut world = SETS.with_borrow_mut(|sets| {
+            let set = sets.entry((self.is_hot, self.image)).or_insert_with(|| {
+                let mut world = base(self.is_hot, 1);
+                world.image(IMAGES[self.image]);
+                world.pass();
+                world
+            });
+            set.clone()
+        });
+        merge(&mut world.set["spec"]["updateStrategy"], &self.strategy);
+        world.pods = SEEN.with(|seen| {
+            let library = &seen[usize::from(self.is_hot)];
+            let pod = |(number, (index, label)): (usize, &(prop::sample::Index, usize))| {
+                let (name, mut pod) = (format!("q-{number}"), index.get(library).clone());
+                merge(
+                    &mut pod,
+                    &json!({"metadata": {"name": name, "uid": name, "labels": {"p": LABELS[*label]}}}),
+                );
+                (name, pod)
+            };
+            self.pods.iter().enumerate().map(pod).collect()
+        });
+        (world.seen(), world.pods)
+    }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(10_000))]
+    #![proptest_config(ProptestConfig::with_cases(STATES))]
+
+    /// One pass takes no more ready pods than the numbers of the specification, and no pod beyond the partition.
+    #[test]
+    fn a_pass_stays_within_its_numbers(state in state()) {
+        let (seen, pods) = state.observed();
+        let (plan, standing) = decide(&seen);
+        let changed = changed(&plan);
+        for (pod, containers) in &changed {
+            let serving = serving(&pods[pod]);
+            let left = serving.iter().any(|twin| !containers.iter().any(|one| one == twin));
+            prop_assert!(!state.is_hot || left, "{pod} would stop to serve: {containers:?}");
+        }
+        if plan.purposes.iter().any(|purpose| purpose.done().is_some()) {
+            prop_assert!(state.is_hot);
+            return Ok(());
+        }
+        let share = |field: &str| match &state.strategy[field] {
+            Value::String(text) => text.as_str().into(),
+            number => number.as_i64().unwrap().into(),
+        };
+        let parsed = |field: &str| { let share: kruise_api::int_or_percent::IntOrString = share(field); share.parse().unwrap() };
+        let limits = Limits::of(parsed("partition"), parsed("maxUnavailable"), pods.len());
+        let not_updated = usize::try_from(standing.matched_pods - standing.updated_pods).unwrap();
+        prop_assert!(changed.len() <= not_updated.saturating_sub(limits.kept));
+        let is_ready = |pod: &Value| super::kit::condition(pod, "Ready")["status"] == "True";
+        let both_images = |pod: &Value| {
+            let containers = pod["spec"]["containers"].as_array().unwrap();
+            state.is_hot && containers.iter().all(|container| container["image"] != EMPTY)
+        };
+        let ready = changed.iter().filter(|(pod, _)| is_ready(&pods[pod]) && !both_images(&pods[pod])).count();
+        let used = standing.updated_pods - standing.updated_ready_pods.unwrap_or(0);
+        prop_assert!(ready <= limits.max_unavailable.saturating_sub(usize::try_from(used).unwrap()));
+    }
+
+    /// The order in which a cache gives its objects decides nothing.
+    #[test]
+    fn order_of_input_decides_nothing(state in state(), by in 0..6_usize) {
+        let (seen, _) = state.observed();
+        let mut other = seen.clone();
+        other.pods.reverse();
+        let count = other.pods.len().max(1);
+        other.pods.rotate_left(by % count);
+        other.revisions.reverse();
+        prop_assert_eq!(decide(&seen), decide(&other));
+    }
+
+    /// Pods that anybody may have damaged make no plan fail, and give no write without a precondition.
+    #[test]
+    fn damaged_annotations_harm_only_their_pod(
+        state in state(), damage in prop::collection::vec((0..9_usize, 0..6_usize, "[a-z{}\":0-9]{0,12}"), 1..6)
+    ) {
+        let (mut seen, mut pods) = state.observed();
+        let whole = status(&seen).matched_pods;
+        let keys = [
+            "kruise.io/sidecarset-hash",
+            "kruise.io/sidecarset-hash-without-image",
+            "kruise.io/sidecarset-inplace-update-state",
+            "kruise.io/sidecarset-working-hotupgrade-container",
+            "kruise.io/sidecarset-injected-list",
+            "version.sidecarset.kruise.io/sc-1",
+        ];
+        for (pod, key, text) in &damage {
+            if let Some(pod) = pods.get_mut(&format!("q-{pod}")) {
+                pod["metadata"]["annotations"][keys[*key]] = text.as_str().into();
+            }
+        }
+        seen.pods = pods.values().map(|pod| Arc::new(read(pod))).collect();
+        let (plan, standing) = decide(&seen);
+        for effect in &plan.effects {
+            if let Effect::Patch { target, .. } = effect {
+                prop_assert!(target.uid.is_some());
+                prop_assert!(target.resource_version.is_some() || target.resource.kind == "ControllerRevision");
+            }
+        }
+        prop_assert!(plan.failures.is_empty());
+        let damaged = i32::try_from(damage.len()).unwrap();
+        prop_assert!(standing.matched_pods >= whole - damaged);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(HISTORIES))]
 
     /// Whatever happens, our updates never take more pods down than they may, and where all is well in the end, all pods
     /// get there and nothing is written any more.
@@ -146,7 +318,7 @@ proptest! {
         let mut most = 0;
         let mut look = |world: &World| most = most.max(down(world));
         for act in &acts {
-            // A partition that keeps a broken pod is the choice of its user; the next property looks at it.
+            // A partition that keeps a broken pod is the choice of its user; the numbers of a pass are above.
             if !matches!(act, Act::Partition(_)) {
                 do_it(&mut world, act, &mut look);
             }
@@ -162,36 +334,6 @@ proptest! {
         prop_assert_eq!((resting.effects, resting.reasons), (Vec::new(), Vec::new()));
     }
 
-    /// One pass takes no more ready pods than the numbers of the specification, and no pod beyond the partition.
-    #[test]
-    fn a_pass_stays_within_its_numbers(
-        strategy in strategy(), is_hot in any::<bool>(), pods in 1..6_usize, acts in prop::collection::vec(act(), 1..12)
-    ) {
-        let mut world = world(is_hot, &strategy, pods);
-        for act in &acts {
-            do_it(&mut world, act, &mut |_| {});
-            let seen = world.seen();
-            let (plan, standing) = (plan(&seen), status(&seen));
-            let spec = seen.set.spec.update_strategy.clone().unwrap_or_default();
-            if plan.purposes.iter().any(|purpose| purpose.done().is_some()) {
-                prop_assert!(is_hot);
-                continue;
-            }
-            let limits = Limits::of(
-                spec.partition.unwrap_or_else(|| 0.into()).parse().unwrap(),
-                spec.max_unavailable.unwrap_or_else(|| 1.into()).parse().unwrap(),
-                pods,
-            );
-            let changed = changed(&plan);
-            let not_updated = usize::try_from(standing.matched_pods - standing.updated_pods).unwrap();
-            prop_assert!(changed.len() <= not_updated.saturating_sub(limits.kept));
-            let both_images = |pod: &str| is_hot && ["sc-1", "sc-2"].iter().all(|twin| world.image_of(pod, twin) != EMPTY);
-            let ready = changed.iter().filter(|pod| world.is_ready(pod) && !both_images(pod)).count();
-            let used = standing.updated_pods - standing.updated_ready_pods.unwrap_or(0);
-            prop_assert!(ready <= limits.max_unavailable.saturating_sub(usize::try_from(used).unwrap()));
-        }
-    }
-
     /// Of two twins one always serves, as long as there is an image that can.
     #[test]
     fn a_hot_upgrade_never_loses_both_containers(
@@ -200,7 +342,8 @@ proptest! {
         let mut world = world(true, &strategy, pods);
         let mut lost = Vec::new();
         let mut look = |world: &World| {
-            lost.extend(world.pods.keys().filter(|pod| !serves(world, pod)).cloned());
+            let silent = world.pods.iter().filter(|(_, pod)| serving(pod).is_empty());
+            lost.extend(silent.map(|(name, _)| name.clone()));
         };
         for act in &acts {
             do_it(&mut world, act, &mut look);
@@ -213,53 +356,5 @@ proptest! {
         prop_assert_eq!(world.counts(), [i64::try_from(pods).unwrap(); 4]);
         let resting = plan(&world.seen());
         prop_assert_eq!((resting.effects, resting.reasons), (Vec::new(), Vec::new()));
-    }
-
-    /// The order in which a cache gives its objects decides nothing.
-    #[test]
-    fn order_of_input_decides_nothing(
-        strategy in strategy(), is_hot in any::<bool>(), pods in 1..6_usize,
-        acts in prop::collection::vec(act(), 1..8), by in 0..6_usize
-    ) {
-        let mut world = world(is_hot, &strategy, pods);
-        for act in &acts {
-            do_it(&mut world, act, &mut |_| {});
-        }
-        let seen = world.seen();
-        let other = shuffled(&seen, by);
-        prop_assert_eq!(plan(&seen), plan(&other));
-        prop_assert_eq!(status(&seen), status(&other));
-    }
-
-    /// Pods that anybody may have damaged make no plan fail, and give no write without a precondition.
-    #[test]
-    fn damaged_annotations_harm_only_their_pod(
-        is_hot in any::<bool>(), damage in prop::collection::vec((0..3_usize, 0..6_usize, "[a-z{}\":0-9]{0,12}"), 1..6)
-    ) {
-        let mut world = world(is_hot, &json!({}), 3);
-        world.image("side:v2");
-        world.pass();
-        let keys = [
-            "kruise.io/sidecarset-hash",
-            "kruise.io/sidecarset-hash-without-image",
-            "kruise.io/sidecarset-inplace-update-state",
-            "kruise.io/sidecarset-working-hotupgrade-container",
-            "kruise.io/sidecarset-injected-list",
-            "version.sidecarset.kruise.io/sc-1",
-        ];
-        for (pod, key, text) in &damage {
-            let pod = world.pods.get_mut(&format!("p-{pod}")).unwrap();
-            pod["metadata"]["annotations"][keys[*key]] = text.as_str().into();
-        }
-        let seen = world.seen();
-        let first = plan(&seen);
-        for effect in &first.effects {
-            if let Effect::Patch { target, .. } = effect {
-                prop_assert!(target.uid.is_some() && target.resource_version.is_some());
-            }
-        }
-        prop_assert!(first.failures.is_empty());
-        let whole = (0..3).filter(|pod| damage.iter().all(|(damaged, ..)| damaged != pod)).count();
-        prop_assert!(usize::try_from(status(&seen).matched_pods).unwrap() >= whole);
     }
 }

@@ -113,7 +113,11 @@ fn a_spec_that_cannot_be_carried_out_is_told_and_changes_nothing() {
     world.edit(json!({"updateStrategy": {"partition": "what"}}));
     let plan = plan(&world.seen());
     assert!(plan.effects.is_empty());
-    assert!(plan.failures[0].starts_with("spec.updateStrategy.partition is invalid: "), "{:?}", plan.failures);
+    assert!(
+        plan.failures[0].starts_with("spec.updateStrategy.partition is invalid: "),
+        "{:?}",
+        plan.failures
+    );
     assert_eq!(serde_json::to_value(status(&world.seen())).unwrap(), before);
 }
 
@@ -132,7 +136,8 @@ fn a_change_of_a_pod_wakes_the_sets_that_it_names() {
     assert!(wakes(Some(&before), Some(&before)).is_empty());
     world.pods.get_mut("p-0").unwrap()["metadata"]["resourceVersion"] = "999999".into();
     assert!(wakes(Some(&before), Some(&read(&world.pods["p-0"]))).is_empty(), "nothing changed that is read");
-    world.pods.get_mut("p-0").unwrap()["metadata"]["annotations"]["kruise.io/sidecarset-injected-list"] = "s,t".into();
+    world.pods.get_mut("p-0").unwrap()["metadata"]["annotations"]["kruise.io/sidecarset-injected-list"] =
+        "s,t".into();
     let after = read(&world.pods["p-0"]);
     let names = |before, after| wakes(before, after).iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(names(Some(&before), Some(&after)), ["s", "t"]);

@@ -2,10 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::kit::read;
 use crate::{
+    effect::{Effect, Patch},
     pod::Pairs,
     revision::Revision,
     sidecarset::control::{Observed, plan, status},
@@ -38,14 +39,23 @@ fn seen(case: &Value) -> Observed {
     }
 }
 
+/// Where the counts of the original lag behind: it does not look again when a pod that is ready becomes Running, when a set
+/// does not update, and for five seconds after its own writes.
+const LATE: [&str; 4] = [
+    "canary-and-base-sets/cap-b-cn1",
+    "native-sidecar/cap-b-native",
+    "patch-pod-metadata/cap-b-pm",
+    "v1alpha1-namespace-customversion/cap-b-al1",
+];
+
 /// SIDECARSET-5: pods that the original injected or updated are recognised, and nothing is written.
 #[test]
 fn what_the_original_left_at_rest_is_left_alone() {
     let mut problems = Vec::new();
     for case in recorded() {
         let name = case["case"].as_str().unwrap();
-        // The one that it left half-way is mended, see below.
-        if name == "hot-upgrade-bad-image-2-after-rollback-attempt" {
+        // These two are not at rest, see below.
+        if ["hot-upgrade-bad-image-2-after-rollback-attempt", "injection-revision"].contains(&name) {
             continue;
         }
         let seen = seen(&case);
@@ -54,33 +64,46 @@ fn what_the_original_left_at_rest_is_left_alone() {
             problems.push(format!("{name}: {:?} {:?}", plan.effects, plan.failures));
         }
         let ours = serde_json::to_value(status(&seen)).unwrap();
-        let mut theirs = case["set"]["status"].clone();
-        // It does not look again when a pod that is ready becomes Running, or when a set does not update.
-        if !["readyPods", "updatedReadyPods"].iter().all(|count| ours[count] == theirs[count]) {
-            theirs["readyPods"] = ours["readyPods"].clone();
-            theirs["updatedReadyPods"] = ours["updatedReadyPods"].clone();
-        }
-        if ours != theirs {
+        let theirs = &case["set"]["status"];
+        let name = format!("{name}/{}", case["set"]["metadata"]["name"].as_str().unwrap());
+        if (ours != *theirs) != LATE.contains(&name.as_str())
+            || ours["latestRevision"] != theirs["latestRevision"]
+        {
             problems.push(format!("{name}: {ours}, not {theirs}"));
         }
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
+/// Someone deleted the newest revision of this set.
+#[test]
+fn a_revision_that_is_gone_is_made_again_under_its_old_name() {
+    let recorded = recorded();
+    let case = recorded.iter().find(|case| case["case"] == "injection-revision").unwrap();
+    let plan = plan(&seen(case));
+    let [Effect::Create { object, .. }] = plan.effects.as_slice() else { panic!("{:?}", plan.effects) };
+    assert_eq!(object["metadata"]["name"], case["set"]["status"]["latestRevision"]);
+    assert_eq!(object["metadata"]["labels"]["apps.kruise.io/sidecarset-custom-version"], "3b");
+}
+
 /// D14 of the specification, on the very pod of the original.
 #[test]
 fn a_pod_that_the_original_left_half_way_back_is_mended() {
     let recorded = recorded();
-    let case = recorded.iter().find(|case| case["case"] == "hot-upgrade-bad-image-2-after-rollback-attempt").unwrap();
+    let case = recorded
+        .iter()
+        .find(|case| case["case"] == "hot-upgrade-bad-image-2-after-rollback-attempt")
+        .unwrap();
     let plan = plan(&seen(case));
-    assert_eq!(plan.effects.len(), 1);
-    let text = format!("{:?}", plan.effects);
-    for part in [
-        r#"{"name": String("mesh-2"), "image": String("empty:v1")}"#,
-        r#"{\"mesh\":\"mesh-1\"}"#,
-        r#""version.sidecarset.kruise.io/mesh-2": String("0")"#,
-        r#""versionalt.sidecarset.kruise.io/mesh-1": String("0")"#,
-    ] {
-        assert!(text.contains(part), "{part}: {text}");
-    }
+    let [Effect::Patch { patch: Patch::Strategic(patch), target, .. }] = plan.effects.as_slice() else {
+        panic!("{:?}", plan.effects)
+    };
+    assert_eq!(target.key.to_string(), "cap-b-ss2/hot-jkspm");
+    assert_eq!(patch["spec"], json!({"containers": [{"name": "mesh-2", "image": "empty:v1"}]}));
+    let annotations = patch["metadata"]["annotations"].as_object().unwrap();
+    let written = |key: &str| annotations.get(key).and_then(Value::as_str);
+    assert_eq!(written("kruise.io/sidecarset-working-hotupgrade-container"), Some(r#"{"mesh":"mesh-1"}"#));
+    assert_eq!(written("version.sidecarset.kruise.io/mesh-2"), Some("0"));
+    assert_eq!(written("versionalt.sidecarset.kruise.io/mesh-1"), Some("0"));
+    assert_eq!(annotations.len(), 4, "and what ran before: {annotations:?}");
 }

@@ -162,7 +162,9 @@ fn pods_that_differ_in_more_than_images_are_told_once_and_left_alone() {
     assert_eq!(world.counts(), [2, 0, 2, 0]);
     assert_eq!(
         world.events,
-        ["NotUpgradablePods SidecarSet in-place update detected 2 not upgradable pod(s) in this round, will skip them."]
+        [
+            "NotUpgradablePods SidecarSet in-place update detected 2 not upgradable pod(s) in this round, will skip them."
+        ]
     );
     let condition = world.condition("p-1", UPGRADABLE);
     assert_eq!(
@@ -189,7 +191,10 @@ fn the_condition_has_a_word_of_every_set_and_foreign_words_are_replaced() {
     let other = json!([{"type": UPGRADABLE, "status": "False", "reason": "UpdateImmutableField", "message": r#"{"t":false}"#}]);
     let foreign = json!([{"type": UPGRADABLE, "status": "True", "reason": "x", "message": "so it is"}]);
     for (pod, conditions) in [("p-0", other), ("p-1", foreign)] {
-        super::kit::strategic(world.pods.get_mut(pod).unwrap(), &json!({"status": {"conditions": conditions}}));
+        super::kit::strategic(
+            world.pods.get_mut(pod).unwrap(),
+            &json!({"status": {"conditions": conditions}}),
+        );
     }
     world.image("sidecar:v2");
     world.rest();
@@ -295,7 +300,8 @@ fn annotations_ride_along_with_the_next_image() {
     let mut world = World::resting(cold("sc", "sidecar:v1"), json!({}), 2);
     for pod in world.pods.values_mut() {
         let annotations = &mut pod["metadata"]["annotations"];
-        (annotations["k1"], annotations["k2"], annotations["k3"]) = ("x".into(), "y".into(), r#"{"a":1}"#.into());
+        (annotations["k1"], annotations["k2"], annotations["k3"]) =
+            ("x".into(), "y".into(), r#"{"a":1}"#.into());
     }
     world.edit(patches(r#"{"b":2}"#));
     world.rest();
@@ -373,7 +379,8 @@ fn images_by_digest_are_compared_with_everything_that_is_usually_left_out() {
     status["imageID"] = format!("docker-pullable://docker.io/library/{digest}").into();
     world.pass();
     assert_eq!(world.counts(), [1, 1, 1, 1]);
-    world.pods.get_mut("p-0").unwrap()["status"]["containerStatuses"][0]["imageID"] = "nginx@sha256:bb".into();
+    world.pods.get_mut("p-0").unwrap()["status"]["containerStatuses"][0]["imageID"] =
+        "nginx@sha256:bb".into();
     world.pass();
     assert_eq!(world.counts(), [1, 1, 0, 0]);
 }
