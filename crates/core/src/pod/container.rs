@@ -38,10 +38,10 @@ impl Termination {
             env::TERMINATE_SIDECAR_IGNORE_EXIT_CODE if is_on => {
                 found.get_or_insert_default().ignore_exit_code = true;
             }
-            env::TERMINATE_SIDECAR_WITH_IMAGE if !std::mem::replace(image_is_known, true) => {
-                if !variable.value.is_empty() {
-                    found.get_or_insert_default().image = variable.value.clone();
-                }
+            env::TERMINATE_SIDECAR_WITH_IMAGE
+                if !std::mem::replace(image_is_known, true) && !variable.value.is_empty() =>
+            {
+                found.get_or_insert_default().image = variable.value.clone();
             }
             _ => {}
         }
