@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kruise_api::{
     annotations::{SIDECARSET_HASH, SIDECARSET_HASH_WITHOUT_IMAGE},
     env::IS_INJECTED,
-    int_or_percent::{IntOrPercent, Percent},
+    int_or_percent::{IntOrPercent, IntOrString, Percent},
     json::Object,
     selector::{self, LabelSelector, Matcher},
     sidecarset::{
@@ -132,7 +132,7 @@ pub enum Error {
         /// The container.
         container: String,
         /// What is wrong.
-        source: resources::Error,
+        source: Box<resources::Error>,
     },
     /// A revision that holds something else than a set.
     #[error("revision {revision} of sidecarset {set} cannot be read: {message}")]
@@ -198,7 +198,7 @@ fn pods(spec: &Spec) -> Result<Pods, selector::Error> {
     }
     let selector = update.and_then(|update| update.selector.as_ref());
     let partition = update.and_then(|update| update.partition.as_ref());
-    let share = match partition.map(|partition| partition.parse()) {
+    let share = match partition.map(IntOrString::parse) {
         Some(Ok(IntOrPercent::Percent(share))) => Some(share),
         _ => None,
     };
@@ -279,7 +279,7 @@ fn sidecar(set: &str, given: &SidecarContainer, is_init: bool, volumes: &[Value]
     let policy = policy.map_err(|source| Error::Policy {
         set: set.to_owned(),
         container: read.name.to_owned(),
-        source,
+        source: Box::new(source),
     })?;
     let shares = |policy: &Option<ShareVolumePolicy>| {
         policy.as_ref().and_then(|policy| policy.kind.as_ref()) == Some(&ShareVolumeType::Enabled)

@@ -12,6 +12,7 @@ use kruise_api::{
 use serde_json::Value;
 
 use super::hash::{self, Hashes};
+use crate::admission::{Operation, Request, kinds::Context};
 
 const CONTAINERS: [&str; 2] = ["initContainers", "containers"];
 
@@ -53,6 +54,12 @@ pub fn apply(object: &mut Value, stored: Option<&Value>) {
         .unwrap_or_else(|| hash::of_spec(json::at(object, &["spec"]).unwrap_or(&Value::Null)));
     json::set(object, &["metadata", "annotations", SIDECARSET_HASH], hashes.full);
     json::set(object, &["metadata", "annotations", SIDECARSET_HASH_WITHOUT_IMAGE], hashes.without_image);
+}
+
+/// The same in the form in which [kinds](crate::admission::kinds::Entry::mutations) list it.
+pub fn mutation(object: &mut Value, request: &Request, _: &Context<'_>) -> Result<(), String> {
+    apply(object, (request.operation == Operation::Update).then_some(&request.old_object));
+    Ok(())
 }
 
 /// The hashes that the stored set carries, if what is hashed did not change: whoever made them, its pods follow them.

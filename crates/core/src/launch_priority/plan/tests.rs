@@ -1,12 +1,12 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::pod::{Terminated, Waiting};
 
 /// A pod, its barrier, and what happens to them.
-#[derive(Clone)]
 struct World {
-    pod: Value,
-    barrier: Option<Value>,
+    pod: Pod,
+    barrier: Option<Barrier>,
 }
 
 impl World {
@@ -22,51 +22,54 @@ impl World {
                 None => json!({"name": text}),
             })
             .collect();
-        let pod = json!({"metadata": {"name": "web", "namespace": "shop", "uid": "u1", "annotations": {}},
-            "spec": {"containers": containers, "restartPolicy": "Always"}, "status": {"phase": "Pending", "containerStatuses": []}});
-        Self { pod, barrier: None }
+        let pod = json!({"metadata": {"name": "web", "namespace": "shop", "uid": "u1"},
+            "spec": {"containers": containers, "restartPolicy": "Always"}, "status": {"phase": "Pending"}});
+        Self { pod: serde_json::from_value(pod).unwrap(), barrier: None }
     }
 
     /// These containers are ready, the others are not.
     fn ready(&mut self, names: &str) -> &mut Self {
-        let ready: Vec<&str> = names.split_whitespace().collect();
-        let containers = self.pod["spec"]["containers"].as_array().unwrap().iter();
-        let statuses: Vec<Value> = containers
-            .map(|one| json!({"name": one["name"], "ready": ready.contains(&one["name"].as_str().unwrap())}))
-            .collect();
-        self.pod["status"]["containerStatuses"] = statuses.into();
+        let is_ready = |container: &Container| names.split(' ').any(|name| *container.name == *name);
+        let statuses = self.pod.spec.containers.iter().map(|container| ContainerStatus {
+            name: container.name.clone(),
+            ready: is_ready(container),
+            ..ContainerStatus::default()
+        });
+        self.pod.status.container_statuses = statuses.collect();
         self
-    }
-
-    fn seen(&self) -> Observed {
-        let read = |value: &Value| serde_json::from_value(value.clone()).unwrap();
-        Observed {
-            pod: Arc::new(serde_json::from_value(self.pod.clone()).unwrap()),
-            barrier: self.barrier.as_ref().map(|barrier| Arc::new(read(barrier))),
-        }
     }
 
     fn act(&mut self, effect: &Effect) {
         match effect {
             Effect::Create { object, .. } => {
                 assert!(self.barrier.is_none());
-                let mut object = object.clone();
-                object["metadata"]["uid"] = "b1".into();
-                self.barrier = Some(object);
+                let mut barrier: Barrier = serde_json::from_value(object.clone()).unwrap();
+                barrier.metadata.uid = "b1".into();
+                self.barrier = Some(barrier);
             }
-            Effect::Patch { target, patch: Patch::Merge(patch), .. } => match target.resource {
-                POD => json_patch::merge(&mut self.pod, patch),
-                _ => json_patch::merge(self.barrier.as_mut().unwrap(), patch),
-            },
+            Effect::Patch { target, patch: Patch::Merge(patch), .. } if target.resource == POD => {
+                let annotations = patch["metadata"]["annotations"].as_object().unwrap().iter();
+                let annotations =
+                    annotations.map(|(key, value)| (key.as_str().into(), value.as_str().unwrap().into()));
+                self.pod.metadata.annotations = annotations.collect();
+            }
+            Effect::Patch { patch: Patch::Merge(patch), .. } => {
+                let keys = patch["data"].as_object().unwrap().keys().map(|key| key.as_str().into());
+                self.barrier.as_mut().unwrap().keys.extend(keys);
+            }
             Effect::Delete { .. } => self.barrier = None,
             other => panic!("{other:?}"),
         }
     }
 
+    fn plan(&self) -> Plan {
+        decide(&self.pod, self.barrier.as_ref())
+    }
+
     /// Passes until nothing more is to be done; their number is bounded.
     fn settle(&mut self) -> &mut Self {
         for _ in 0..5 {
-            let plan = plan(&self.seen());
+            let plan = self.plan();
             plan.effects.iter().for_each(|effect| self.act(effect));
             if plan.effects.is_empty() {
                 return self;
@@ -76,18 +79,18 @@ impl World {
     }
 
     fn keys(&self) -> String {
-        let data = self.barrier.as_ref().and_then(|barrier| barrier["data"].as_object());
-        let mut keys: Vec<i32> = data
-            .into_iter()
-            .flatten()
-            .map(|(key, _)| key.strip_prefix("p_").unwrap().parse().unwrap())
-            .collect();
+        let keys = self.barrier.iter().flat_map(|barrier| &barrier.keys);
+        let mut keys: Vec<i32> = keys.map(|key| key.strip_prefix("p_").unwrap().parse().unwrap()).collect();
         keys.sort_by_key(|key| -key);
         keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
     }
 
+    fn has(&self, priority: i32) -> bool {
+        has_key(&self.pod, self.barrier.as_ref(), priority)
+    }
+
     fn is_completed(&self) -> bool {
-        self.pod["metadata"]["annotations"].get(CONTAINER_LAUNCH_PRIORITY_COMPLETED) == Some(&json!("true"))
+        self.pod.metadata.annotations.text(CONTAINER_LAUNCH_PRIORITY_COMPLETED) == Some("true")
     }
 
     #[track_caller]
@@ -120,7 +123,7 @@ fn containers_of_one_priority_start_together() {
 #[test]
 fn the_rest_waits_while_one_is_not_ready() {
     let mut world = World::new("a=2 b=1 c=0");
-    world.check("2", false).ready("b c").check("2", false);
+    world.check("2", false).ready("").check("2", false);
     world.ready("a").check("2 1", false);
     world.ready("").check("2 1", false);
     world.ready("a b").check("2 1 0", true);
@@ -128,8 +131,8 @@ fn the_rest_waits_while_one_is_not_ready() {
 
 #[test]
 fn the_barrier_belongs_to_the_pod_and_holds_the_first_key_at_once() {
-    let world = World::new("a=1 b=0");
-    let plan = plan(&world.seen());
+    let World { pod, .. } = World::new("a=1 b=0");
+    let plan = plan(&Observed { pod: Arc::new(pod), barrier: None });
     let [Effect::Create { resource: CONFIG_MAP, namespace, object }] = plan.effects.as_slice() else {
         panic!("{plan:?}")
     };
@@ -145,16 +148,15 @@ fn the_barrier_belongs_to_the_pod_and_holds_the_first_key_at_once() {
 fn the_barrier_of_an_earlier_pod_of_the_name_goes() {
     let mut world = World::new("a=1 b=0");
     world.check("1", false).ready("a").check("1 0", true);
-    world.pod["metadata"]["uid"] = "u2".into();
-    world.pod["metadata"]["annotations"] = json!({});
-    world.ready("");
-    let first = plan(&world.seen());
+    world.pod.metadata.uid = "u2".into();
+    world.pod.metadata.annotations = [].into_iter().collect();
+    let first = world.ready("").plan();
     assert!(
         matches!(first.effects.as_slice(), [Effect::Delete { target, .. }] if target.uid.as_deref() == Some("b1"))
     );
     assert!(first.again);
     world.check("1", false);
-    assert_eq!(world.barrier.as_ref().unwrap()["metadata"]["ownerReferences"][0]["uid"], "u2");
+    assert_eq!(world.barrier.unwrap().metadata.owner_references[0].uid, "u2");
 }
 
 /// LAUNCH-13
@@ -165,10 +167,10 @@ fn a_barrier_that_was_deleted_comes_back_when_a_container_needs_it() {
     world.ready("a b").check("1 0", true);
     world.barrier = None;
     world.ready("b").check("", true);
-    world.pod["status"]["containerStatuses"][0]["state"] =
-        json!({"waiting": {"reason": "CreateContainerConfigError"}});
+    let waiting = Waiting { reason: "CreateContainerConfigError".into() };
+    world.pod.status.container_statuses[0].state.waiting = Some(waiting);
     world.check("1 0", true);
-    world.barrier.as_mut().unwrap()["data"] = json!({"p_0": "true"});
+    world.barrier.as_mut().unwrap().keys.remove("p_1");
     world.check("1 0", true);
 }
 
@@ -176,39 +178,41 @@ fn a_barrier_that_was_deleted_comes_back_when_a_container_needs_it() {
 #[test]
 fn a_container_that_did_its_work_is_as_good_as_ready() {
     let mut world = World::new("prep=1 main=0");
-    let ended = |code: i32| json!({"terminated": {"exitCode": code}});
     world.ready("").check("1", false);
-    world.pod["status"]["containerStatuses"][0]["state"] = ended(0);
+    let ended = |world: &mut World, exit_code: i32| {
+        world.pod.status.container_statuses[0].state.terminated = Some(Terminated { exit_code });
+    };
+    ended(&mut world, 0);
     world.check("1", false);
-    world.pod["spec"]["restartPolicy"] = "OnFailure".into();
-    world.pod["status"]["containerStatuses"][0]["state"] = ended(1);
+    world.pod.spec.restart_policy = "OnFailure".into();
+    ended(&mut world, 1);
     world.check("1", false);
-    world.pod["status"]["containerStatuses"][0]["state"] = ended(0);
+    ended(&mut world, 0);
     world.check("1 0", true);
 }
 
 /// LAUNCH-5, LAUNCH-16
 #[test]
 fn pods_without_an_order_and_pods_that_end_are_left_alone() {
-    let nothing = |world: &World| {
-        let seen = world.seen();
-        plan(&seen) == Plan::default() && !concerns(&seen.pod, seen.barrier.as_deref())
-    };
+    let nothing = |world: &World| world.plan() == Plan::default() && !concerns(&world.pod, None);
     assert!(nothing(&World::new("a b")));
-    for (path, value) in [("/status/phase", "Failed"), ("/status/phase", "Succeeded")] {
+    for phase in ["Failed", "Succeeded"] {
         let mut world = World::new("a=1 b=0");
-        *world.pod.pointer_mut(path).unwrap() = value.into();
-        assert!(nothing(&world), "{value}");
+        world.pod.status.phase = phase.into();
+        assert!(nothing(&world), "{phase}");
     }
-    let mut deleting = World::new("a=1 b=0");
-    deleting.pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
-    assert!(nothing(&deleting));
-    let mut copied = World::new("a=1 b=0");
-    copied.pod["spec"]["containers"][0]["env"] = json!([{"name": "KRUISE_CONTAINER_BARRIER", "value": "x"}]);
-    copied.pod["spec"]["containers"][1]["env"] = json!([]);
-    assert!(nothing(&copied));
-    let waiting = World::new("a=1 b=0").seen();
-    assert!(concerns(&waiting.pod, None));
+    let mut world = World::new("a=1 b=0");
+    assert!(concerns(&world.pod, None));
+    world.pod.metadata.deletion_timestamp = Some("2026-01-01T00:00:00Z".parse().unwrap());
+    assert!(nothing(&world));
+    for copied in [
+        json!({"name": "KRUISE_CONTAINER_BARRIER", "value": "x"}),
+        json!({"name": "KRUISE_CONTAINER_BARRIER", "valueFrom": {"configMapKeyRef": {"name": "other", "key": "p_1"}}}),
+    ] {
+        let mut world = World::new("a b");
+        world.pod.spec.containers[0].env = serde_json::from_value(json!([copied])).unwrap();
+        assert!(nothing(&world), "{copied}");
+    }
 }
 
 proptest! {
@@ -232,22 +236,19 @@ proptest! {
         let mut steps: Vec<usize> = order.iter().map(|one| one.index(priorities.len())).collect();
         steps.extend((0..priorities.len()).flat_map(|_| 0..priorities.len()));
         for step in steps {
-            let has = |world: &World, priority: i32| {
-                world.keys().split(' ').any(|key| key.parse() == Ok(priority))
-            };
             // A kubelet starts only containers whose key is there.
-            if has(&world, priorities[step]) {
+            if world.has(priorities[step]) {
                 ready[step] = true;
             }
             let before = ready.clone();
             world.ready(&names(&ready)).settle();
             for (index, priority) in priorities.iter().enumerate() {
                 let waits = before.iter().zip(&priorities).any(|(ready, other)| !ready && other > priority);
-                prop_assert!(!waits || !has(&world, *priority), "c{} of {:?}", index, priorities);
+                prop_assert!(!waits || !world.has(*priority), "c{} of {:?}", index, priorities);
             }
         }
         prop_assert!(ready.iter().all(|ready| *ready));
         prop_assert!(world.is_completed());
-        prop_assert_eq!(plan(&world.seen()), Plan::default());
+        prop_assert_eq!(world.plan(), Plan::default());
     }
 }

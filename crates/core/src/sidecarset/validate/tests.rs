@@ -93,7 +93,8 @@ const DIFFERENT: &[(&str, &str)] = &[
     ),
     (
         "HotUpgrade name of 63 chars",
-        "spec.containers[0].name|Invalid value|must be no more than 63 characters",
+        "spec.containers[0].name|Invalid value|must be no more than 63 characters\t\
+         spec.containers[0].name|Invalid value|must be no more than 63 characters",
     ),
     (
         "updateStrategy.type unknown",

@@ -67,12 +67,19 @@ impl World {
     }
 
     /// The pod after injection, or why it is refused.
-    pub(super) fn inject(&self, mut pod: Value) -> Result<Value, String> {
-        let compiled: Vec<Arc<Set>> =
-            self.sets.iter().map(|set| Arc::new(Set::compile(set, &self.revisions).unwrap())).collect();
-        let sets: Vec<&Arc<Set>> = compiled.iter().collect();
+    pub(super) fn inject(&self, pod: Value) -> Result<Value, String> {
+        let compiled = self.compiled();
+        self.inject_by(&compiled.iter().collect::<Vec<_>>(), pod)
+    }
+
+    pub(super) fn compiled(&self) -> Vec<Arc<Set>> {
+        self.sets.iter().map(|set| Arc::new(Set::compile(set, &self.revisions).unwrap())).collect()
+    }
+
+    /// The same with sets that are ready.
+    pub(super) fn inject_by(&self, sets: &[&Arc<Set>], mut pod: Value) -> Result<Value, String> {
         let seen = Seen {
-            sets: &sets,
+            sets,
             namespace: "shop",
             namespace_labels: self.namespace.as_ref(),
             sorts_by_name: self.sorts_by_name,

@@ -42,8 +42,11 @@ fn essence(mut pod: Value) -> Value {
 fn exact(case: &Value, expected: &mut Value) {
     if case == "resources-policy" {
         for container in expected["containers"].as_array_mut().unwrap() {
-            if container["resources"]["limits"]["cpu"] == "115m" {
-                container["resources"]["limits"]["cpu"] = "116m".into();
+            for kind in ["limits", "requests"] {
+                let cpu = container["resources"].get_mut(kind).and_then(|list| list.get_mut("cpu"));
+                if let Some(cpu) = cpu.filter(|cpu| **cpu == "115m") {
+                    *cpu = "116m".into();
+                }
             }
         }
     }
@@ -63,9 +66,11 @@ fn pods_become_what_the_original_makes_of_them() {
         let time = entries.values().find_map(|entry| entry.update_timestamp);
         let sets = line["sets"].as_array().unwrap().iter();
         let mut world = World::new(sets.map(|set| serde_json::from_value(set.clone()).unwrap()));
-        let labels = [("kubernetes.io/metadata.name", &line["sent"]["metadata"]["namespace"])];
-        let labels = labels.iter().map(|(key, value)| ((*key).into(), value.as_str().unwrap().into()));
-        world.namespace = Some(labels.collect());
+        // The labels that the sets wanted of the namespace.
+        let wanted = world.sets.iter().filter_map(|set| set.spec.namespace_selector.as_ref());
+        let wanted = wanted.flat_map(|selector| selector.match_labels.iter());
+        world.namespace =
+            Some(wanted.map(|(key, value)| (key.as_str().into(), value.as_str().into())).collect());
         world.now = time.map_or(world.now, |time| time.0);
         let mut pod = world.inject(line["sent"].clone()).unwrap();
         launch_priority::mutate(&mut pod, 0).unwrap();
