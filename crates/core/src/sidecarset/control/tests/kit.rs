@@ -357,22 +357,25 @@ pub(super) fn container_of(pod: &Value, name: &str) -> Value {
     statuses.find(|one| one["name"] == name).cloned().unwrap_or_default()
 }
 
-/// One step of a node towards the image that a container should have.
+/// One step of a node towards the image that a container should have. A container that is to have another image is not ready
+/// for at least one step, also when it was not ready before.
 fn container_status(status: &Value, container: &Value, broken: &[String]) -> Value {
     let (name, image) = (container["name"].as_str().unwrap(), container["image"].as_str().unwrap());
-    let before = container_of(&json!({"status": status}), name);
-    let reported = format!("docker.io/library/{image}");
-    let runs = before["image"] == reported.as_str();
+    let mut status = container_of(&json!({"status": status}), name);
     let can_run = !broken.iter().any(|broken| broken == image);
-    if runs || before.is_null() || before["ready"] == false {
-        let shown = if can_run { image } else { before["image"].as_str().unwrap_or(image) };
-        let shown = shown.trim_start_matches("docker.io/library/");
-        return json!({"name": name, "image": format!("docker.io/library/{shown}"), "imageID": format!("sha256:{shown}"),
-            "ready": can_run});
+    let reported = format!("docker.io/library/{image}");
+    let is_new = status.is_null();
+    if is_new || status["starting"] == image {
+        if can_run || is_new {
+            let id = format!("sha256:{image}");
+            status = json!({"name": name, "image": reported, "imageID": id, "starting": image});
+        }
+        status["ready"] = can_run.into();
+    } else {
+        status["starting"] = image.into();
+        status["ready"] = false.into();
     }
-    let mut ended = before;
-    ended["ready"] = false.into();
-    ended
+    status
 }
 
 /// RFC 7386.
