@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// A history is dozens of passes with time between them, so fewer of them are tried; `PROPTEST_CASES` makes it more.
-const HISTORIES: u32 = 500;
+const HISTORIES: u32 = 1_000;
 const STATES: u32 = 10_000;
 
 /// Something that people or machines do.
