@@ -1,6 +1,6 @@
 //! The start order of containers: one starts only when all of higher priority are ready.
 //!
-//! A new pod [gets](mutate) a variable in every container that is read from a key of a ConfigMap, the barrier. A kubelet
+//! A new pod [gets](mutate()) a variable in every container that is read from a key of a ConfigMap, the barrier. A kubelet
 //! cannot start a container whose key is missing, and tries again. Keys are [added](plan()) in the order of priority as
 //! containers become ready, and never taken away.
 

@@ -147,8 +147,8 @@ pub enum Error {
 }
 
 impl Set {
-    /// Makes a set ready. `revisions` are those of the manager's namespace that carry its name: a set that gives new pods a
-    /// fixed revision must be made ready again when they change.
+    /// Makes a set ready. `revisions` are those of the manager's namespace that carry its name; only a set that gives new
+    /// pods a fixed one [depends on them](Self::depends_on_revisions).
     pub fn compile(set: &SidecarSet, revisions: &[Arc<Revision>]) -> Result<Self, Error> {
         let name = super::name(set);
         let invalid = |source| Error::Selector { set: name.to_owned(), source };
@@ -180,6 +180,11 @@ impl Set {
     /// The name.
     pub fn name(&self) -> &Text {
         &self.name
+    }
+
+    /// Whether new pods get a fixed revision, so that the set must be made ready again when its revisions change.
+    pub fn depends_on_revisions(&self) -> bool {
+        self.chosen.is_some()
     }
 
     /// Which pods it is about.

@@ -129,6 +129,7 @@ fn the_rest_waits_while_one_is_not_ready() {
     world.ready("a b").check("2 1 0", true);
 }
 
+/// LAUNCH-14: an owner that goes takes it along.
 #[test]
 fn the_barrier_belongs_to_the_pod_and_holds_the_first_key_at_once() {
     let World { pod, .. } = World::new("a=1 b=0");

@@ -251,6 +251,7 @@ fn a_fixed_revision_is_given_to_all_new_pods() {
 #[test]
 fn pods_are_refused_while_the_fixed_revision_is_gone() {
     let mut world = chosen("Always", json!({}));
+    assert!(world.compiled()[0].depends_on_revisions());
     world.revisions.clear();
     assert_eq!(world.inject(plain_pod()), Err("ControllerRevision.apps \"s\" not found".to_owned()));
 }
