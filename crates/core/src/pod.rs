@@ -6,7 +6,7 @@
 
 mod container;
 
-pub use container::{Amounts, Environment, FromMetadata, ResizePolicy, Resources, Source};
+pub use container::{Amounts, Environment, FromMetadata, ResizePolicy, Resources, Source, Termination};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer};

@@ -1,4 +1,5 @@
-//! Controller revisions: what a workload's pod template was, under a name that pods carry as a label.
+//! Controller revisions: what a workload's pod template was, under a name that pods carry as a label. Those of a
+//! SidecarSet hold the [part of its spec](crate::sidecarset::revision) that pods get.
 //!
 //! Names and bytes equal the original's, so that a cluster can change hands in both directions. Whether two revisions are
 //! equal is decided by what they mean, not by their bytes: a template that was written by another build makes no new
@@ -9,17 +10,19 @@ mod find;
 mod history;
 
 pub use claims::hash as claim_hash;
-pub use find::{Found, Owner, find};
+pub use find::{Content, Found, Owner, find, find_content};
 pub use history::{outdated, sort};
 
-use kruise_api::{
-    kubernetes::shape::{self, Unknown},
-    labels,
-};
+use kruise_api::kubernetes::shape::{self, Unknown};
 use serde::{Deserialize, Deserializer};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::{canonical_json, hash, object::CONTROLLER_REVISION, object::ObjectRef, pod::Metadata};
+use crate::{
+    canonical_json, hash,
+    object::{CONTROLLER_REVISION, ObjectRef},
+    pod::Metadata,
+    sidecarset,
+};
 
 /// The longest part of a workload's name that goes into the name of a revision.
 const LONGEST_PREFIX: usize = 223;
@@ -33,7 +36,7 @@ pub struct Revision {
     pub metadata: Metadata,
     /// Its place in the history.
     pub number: i64,
-    /// The pod template, in the form of [`comparable`].
+    /// The pod template, in the form of [`comparable`]. In a revision of a SidecarSet, what its pods get.
     pub template: Value,
 }
 
@@ -49,8 +52,12 @@ impl Revision {
             data: Value,
         }
         let wire = Wire::deserialize(object)?;
-        let template = wire.data.pointer("/spec/template").unwrap_or(&Value::Null);
-        Ok(Self { metadata: wire.metadata, number: wire.revision, template: comparable(template) })
+        let template = match (wire.data.pointer("/spec/template"), wire.data.get("spec")) {
+            (Some(template), _) => comparable(template),
+            (None, Some(spec)) => sidecarset::revision::comparable(spec),
+            (None, None) => Value::Null,
+        };
+        Ok(Self { metadata: wire.metadata, number: wire.revision, template })
     }
 
     /// The name.
@@ -88,7 +95,8 @@ fn written(template: &Value) -> Value {
     value
 }
 
-fn drop_nulls(value: &mut Value) {
+/// Takes out members that are null: they mean what absent ones mean.
+pub(crate) fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => {
             members.retain(|_, member| !member.is_null());
@@ -166,21 +174,19 @@ impl From<&New> for Revision {
 
 fn object(
     owner: &ObjectRef,
-    labels: &Value,
-    hash: &str,
+    namespace: &str,
+    labels: Map<String, Value>,
     annotations: Value,
     name: &str,
     number: i64,
     data: Value,
 ) -> Value {
-    let mut labels = labels.as_object().cloned().unwrap_or_default();
-    labels.insert(labels::REVISION_HASH.to_owned(), hash.into());
     json!({
         "apiVersion": CONTROLLER_REVISION.api_version(),
         "kind": CONTROLLER_REVISION.kind,
         "metadata": {
             "name": name,
-            "namespace": owner.key.namespace,
+            "namespace": namespace,
             "labels": labels,
             "annotations": annotations,
             "ownerReferences": [owner.controller_reference()],

@@ -4,6 +4,7 @@
 //! a label over the whole update. The order is complete, so equal input gives equal plans.
 
 mod scatter;
+pub mod validate;
 
 use std::cmp::{Ordering, Reverse};
 
@@ -49,8 +50,16 @@ impl Strategy {
     }
 }
 
-/// The waiting pods in the order of their update. `all` are all pods of the workload, waiting or not.
+/// The waiting pods in the order of their update. `all` are all pods of the workload, waiting or not. Pods that wait for
+/// a hook of their update already stay ahead.
 pub fn update_order<'a>(waiting: &[&'a Pod], all: &[&Pod], strategy: &Strategy) -> Vec<&'a Pod> {
+    let mut pods = strategic_order(waiting, all, strategy);
+    pods.sort_by_key(|pod| !lifecycle::is(pod, &State::PreparingUpdate));
+    pods
+}
+
+/// The same for whoever does not own the pods, and so has nothing to do with their hooks.
+pub fn strategic_order<'a>(waiting: &[&'a Pod], all: &[&Pod], strategy: &Strategy) -> Vec<&'a Pod> {
     let mut pods = waiting.to_vec();
     pods.sort_by(|left, right| active_order(left, right).then_with(|| by_name(left, right)));
     if !strategy.weights.is_empty() {
@@ -58,9 +67,7 @@ pub fn update_order<'a>(waiting: &[&'a Pod], all: &[&Pod], strategy: &Strategy) 
     } else if !strategy.ordered_keys.is_empty() {
         pods.sort_by_cached_key(|pod| level(pod, strategy));
     }
-    let mut pods = scatter(pods, all, &strategy.scatter);
-    pods.sort_by_key(|pod| !lifecycle::is(pod, &State::PreparingUpdate));
-    pods
+    scatter(pods, all, &strategy.scatter)
 }
 
 fn weight(pod: &Pod, strategy: &Strategy) -> i64 {
@@ -150,7 +157,8 @@ pub(crate) fn creation(left: &Pod, right: &Pod) -> Ordering {
 }
 
 pub(crate) fn by_name(left: &Pod, right: &Pod) -> Ordering {
-    left.metadata.name.cmp(&right.metadata.name)
+    let (left, right) = (&left.metadata, &right.metadata);
+    left.namespace.cmp(&right.namespace).then_with(|| left.name.cmp(&right.name))
 }
 
 #[cfg(test)]

@@ -61,6 +61,7 @@ mod tests {
             "spec": spec})
     }
 
+    /// SIDECARSET-3
     #[test]
     fn a_namespace_becomes_a_selector_and_wins_over_a_given_one() {
         let spec = json!({"namespace": "shop", "namespaceSelector": {"matchLabels": {"team": "a"}}});
@@ -77,6 +78,7 @@ mod tests {
         assert_eq!(hub["spec"], json!({"namespaceSelector": {"matchLabels": {"team": "a"}}}));
     }
 
+    /// SIDECARSET-3
     #[test]
     fn the_custom_version_is_a_label_of_the_older_version() {
         let old = object(OLD, json!({"a": "b", SIDECARSET_CUSTOM_VERSION: "v2"}), json!({}));

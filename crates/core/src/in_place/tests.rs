@@ -72,7 +72,7 @@ fn written_state(progress: &Progress) -> Value {
 fn pod(priorities: [Option<i32>; 2], annotations: Value) -> Value {
     let env = |priority: Option<i32>| match priority {
         Some(priority) => json!([{"name": "KRUISE_CONTAINER_BARRIER",
-            "valueFrom": {"configMapKeyRef": {"name": "x", "key": format!("p_{priority}")}}}]),
+            "valueFrom": {"configMapKeyRef": {"name": "x-barrier", "key": format!("p_{priority}")}}}]),
         None => json!([]),
     };
     let status = |name: &str, image: &str| json!({"name": name, "image": image, "imageID": format!("id-{image}"), "containerID": format!("c-{image}"), "ready": true});

@@ -14,6 +14,38 @@ pub struct Environment {
     pub priority: Option<i32>,
     /// Variables whose values are labels or annotations of the pod, in the order of the list.
     pub from_metadata: Box<[FromMetadata]>,
+    /// How the container ends when the job of its pod is done, if it says so.
+    pub termination: Option<Box<Termination>>,
+}
+
+/// How a container ends when the main containers of its job have ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Termination {
+    /// It is killed, where nodes have a daemon.
+    pub kill: bool,
+    /// The code that it ends with does not decide the result of the pod.
+    pub ignore_exit_code: bool,
+    /// It is ended by this image, where nodes have none; empty for not at all.
+    pub image: Text,
+}
+
+impl Termination {
+    /// Reads one variable. Of several images the first counts, of several switches one that is on.
+    fn read(found: &mut Option<Box<Self>>, image_is_known: &mut bool, variable: &Variable) {
+        let is_on = variable.value.eq_ignore_ascii_case("true");
+        match variable.name.as_str() {
+            env::TERMINATE_SIDECAR if is_on => found.get_or_insert_default().kill = true,
+            env::TERMINATE_SIDECAR_IGNORE_EXIT_CODE if is_on => {
+                found.get_or_insert_default().ignore_exit_code = true;
+            }
+            env::TERMINATE_SIDECAR_WITH_IMAGE
+                if !std::mem::replace(image_is_known, true) && !variable.value.is_empty() =>
+            {
+                found.get_or_insert_default().image = variable.value.clone();
+            }
+            _ => {}
+        }
+    }
 }
 
 /// A variable whose value is a label or an annotation.
@@ -41,6 +73,9 @@ impl Environment {
         for FromMetadata { name, source: _, key } in &mut self.from_metadata {
             pool.share(name);
             pool.share(key);
+        }
+        if let Some(termination) = &mut self.termination {
+            pool.share(&mut termination.image);
         }
     }
 }
@@ -71,6 +106,7 @@ struct FieldRef {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct KeyRef {
+    name: Text,
     key: Text,
 }
 
@@ -79,12 +115,15 @@ impl<'de> Deserialize<'de> for Environment {
         let variables = Option::<Vec<Variable>>::deserialize(deserializer)?.unwrap_or_default();
         let mut found = Self::default();
         let mut from_metadata = Vec::new();
+        let mut image_is_known = false;
         for variable in variables {
+            Termination::read(&mut found.termination, &mut image_is_known, &variable);
             let Some(from) = variable.value_from else { continue };
             if variable.name == env::CONTAINER_BARRIER {
-                let key = from.config_map_key_ref.unwrap_or_default().key;
-                found.priority =
-                    key.strip_prefix(env::BARRIER_KEY_PREFIX).and_then(|number| number.parse().ok());
+                let KeyRef { name, key } = from.config_map_key_ref.unwrap_or_default();
+                let number = key.strip_prefix(env::BARRIER_KEY_PREFIX);
+                let number = number.filter(|_| name.ends_with(env::BARRIER_NAME_SUFFIX));
+                found.priority = number.and_then(|number| number.parse().ok());
             }
             let path = from.field_ref.unwrap_or_default().field_path;
             let excluded = [env::SIDECARSET_VERSION, env::SIDECARSET_VERSION_ALT];

@@ -1,5 +1,6 @@
 //! Which revision a workload's template is: one that exists, an older one that comes back, or a new one.
 
+use kruise_api::labels::REVISION_HASH;
 use serde_json::{Value, json};
 
 use super::{New, Revision, comparable, data, hash_of, name, object};
@@ -32,7 +33,19 @@ pub enum Found<'a> {
     Missing(Box<New>),
 }
 
-/// Finds the revision of a template.
+/// What a revision is looked for.
+pub struct Content<'a> {
+    /// The form in which equal ones are equal.
+    pub comparable: Value,
+    /// Where revisions of the workload are kept.
+    pub namespace: &'a str,
+    /// Labels that a new revision gets.
+    pub labels: Value,
+    /// Makes `data` of a new revision.
+    pub data: &'a dyn Fn() -> Value,
+}
+
+/// Finds the revision of a pod template.
 ///
 /// `revisions` are those that belong to the workload, from old to new; `taken` tells whether a name belongs to someone
 /// else or to other data.
@@ -42,7 +55,24 @@ pub fn find<'a>(
     revisions: &[&'a Revision],
     taken: &dyn Fn(&str) -> bool,
 ) -> Found<'a> {
-    let wanted = comparable(template);
+    let comparable = comparable(template);
+    let content = Content {
+        namespace: &owner.reference.key.namespace,
+        labels: comparable.pointer("/metadata/labels").cloned().unwrap_or_default(),
+        comparable,
+        data: &|| data(template),
+    };
+    find_content(owner, content, revisions, taken)
+}
+
+/// Finds the revision of anything.
+pub fn find_content<'a>(
+    owner: &Owner<'_>,
+    content: Content<'_>,
+    revisions: &[&'a Revision],
+    taken: &dyn Fn(&str) -> bool,
+) -> Found<'a> {
+    let Content { comparable: wanted, namespace, labels, data } = content;
     let number = revisions.last().map_or(1, |newest| newest.number.saturating_add(1));
     if let Some(newest) = revisions.last().filter(|newest| newest.means(&wanted)) {
         return Found::Newest(newest);
@@ -50,7 +80,7 @@ pub fn find<'a>(
     if let Some(older) = revisions.iter().rev().find(|older| older.means(&wanted)) {
         return Found::Older(older, renumber(owner, older, number));
     }
-    let data = data(template);
+    let data = data();
     let workload = &owner.reference.key.name;
     let mut collision_count = owner.collision_count;
     let (hash, name) = loop {
@@ -66,8 +96,9 @@ pub fn find<'a>(
     if let Some((key, value)) = &owner.follows {
         annotations.insert((*key).to_owned(), value.as_str().into());
     }
-    let labels = wanted.pointer("/metadata/labels").unwrap_or(&Value::Null);
-    let object = object(owner.reference, labels, &hash, annotations.into(), &name, number, data);
+    let mut labels = labels.as_object().cloned().unwrap_or_default();
+    labels.insert(REVISION_HASH.to_owned(), hash.into());
+    let object = object(owner.reference, namespace, labels, annotations.into(), &name, number, data);
     Found::Missing(Box::new(New { name, number, object, collision_count, template: wanted }))
 }
 

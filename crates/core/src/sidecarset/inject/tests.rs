@@ -1,0 +1,5 @@
+mod kit;
+mod properties;
+mod recorded;
+mod sharing;
+mod which;
