@@ -109,10 +109,6 @@ fn has_kubectl() -> bool {
 }
 
 fn run(session: &str) {
-    run_at_speed(session, 1.0);
-}
-
-fn run_at_speed(session: &str, speed: f64) {
     if !has_kubectl() {
         eprintln!("left out: the session {session}, since there is no kubectl on PATH");
         return;
@@ -131,7 +127,7 @@ fn run_at_speed(session: &str, speed: f64) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let kubeconfig = home.path().join("kubeconfig");
     let cluster =
-        runtime.block_on(cluster::start(&Settings { speed, ..settings(kubeconfig.clone()) })).unwrap();
+        runtime.block_on(cluster::start(&settings(kubeconfig.clone()))).unwrap();
     let placeholders = Placeholders::new();
     let mut seen = Vec::new();
     for step in steps.iter() {
@@ -221,5 +217,5 @@ fn nodes_are_ready_and_can_be_closed() {
 
 #[test]
 fn the_tutorial_of_a_clone_set_goes_as_it_did() {
-    run_at_speed("cloneset", 20.0);
+    run("cloneset");
 }

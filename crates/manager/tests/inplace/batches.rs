@@ -15,7 +15,7 @@ use crate::{
 
 /// A container that is launched with a priority.
 fn container(name: &str, image: &str, port: u16, priority: u32) -> Value {
-    let barrier = json!({"configMapKeyRef": {"name": "barrier", "key": format!("p_{priority}")}});
+    let barrier = json!({"configMapKeyRef": {"name": "demo-barrier", "key": format!("p_{priority}")}});
     json!({
         "name": name, "image": image,
         "env": [{"name": "PORT", "value": port.to_string()}, {"name": "KRUISE_CONTAINER_BARRIER", "valueFrom": barrier}],
@@ -27,7 +27,7 @@ fn container(name: &str, image: &str, port: u16, priority: u32) -> Value {
 async fn two_priorities(stage: &Stage, purpose: &str, template: Value) -> Result<Demo, Skip> {
     stage.cluster.require_nodes(REAL_NODES).await?;
     let demo = Demo::prepare(stage, purpose).await;
-    let map = json!({"metadata": {"name": "barrier"}, "data": {"p_10": "true", "p_0": "true"}});
+    let map = json!({"metadata": {"name": "demo-barrier"}, "data": {"p_10": "true", "p_0": "true"}});
     let _: ConfigMap = demo.sandbox.create(map).await;
     let image = demo.image("app:v1");
     let containers = [container("a", &image, 8080, 10), container("b", &image, 8081, 0)];

@@ -1,5 +1,5 @@
 # until.sh FIELD VALUE: waits until a field of the status of cs-demo has a value.
-for _ in $(seq 600); do
+for _ in $(seq 150); do
   [ "$(kubectl get clone cs-demo -o jsonpath="{.status.$1}")" = "$2" ] && exit
   sleep 0.1
 done
