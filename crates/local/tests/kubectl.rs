@@ -126,8 +126,7 @@ fn run(session: &str) {
 
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let kubeconfig = home.path().join("kubeconfig");
-    let cluster =
-        runtime.block_on(cluster::start(&settings(kubeconfig.clone()))).unwrap();
+    let cluster = runtime.block_on(cluster::start(&settings(kubeconfig.clone()))).unwrap();
     let placeholders = Placeholders::new();
     let mut seen = Vec::new();
     for step in steps.iter() {
