@@ -18,16 +18,7 @@ fn write(value: &Value, out: &mut String) {
         Value::Bool(false) => out.push_str("false"),
         Value::Number(number) => out.push_str(&number.to_string()),
         Value::String(text) => quote(text, out),
-        Value::Array(items) => {
-            out.push('[');
-            for (index, item) in items.iter().enumerate() {
-                if index > 0 {
-                    out.push(',');
-                }
-                write(item, out);
-            }
-            out.push(']');
-        }
+        Value::Array(items) => list(items, out, write),
         Value::Object(members) => {
             let mut sorted: Vec<_> = members.iter().collect();
             sorted.sort_by_key(|(key, _)| key.as_bytes());
@@ -43,6 +34,18 @@ fn write(value: &Value, out: &mut String) {
             out.push('}');
         }
     }
+}
+
+/// A list whose items are written so.
+pub fn list(items: &[Value], out: &mut String, write: impl Fn(&Value, &mut String)) {
+    out.push('[');
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        write(item, out);
+    }
+    out.push(']');
 }
 
 /// A text in quotes, as Go writes it.

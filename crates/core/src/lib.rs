@@ -23,6 +23,8 @@ pub mod merge_patch;
 pub mod migration;
 pub mod nodeimage;
 pub mod object;
+#[cfg(test)]
+mod patch_model;
 pub mod pod;
 pub mod pod_readiness;
 pub mod podunavailablebudget;

@@ -84,7 +84,7 @@ fn digest(text: &str) -> String {
 }
 
 fn write_containers(containers: &[Value], images: Images, out: &mut String) {
-    write_list(containers, out, |container, out| match container {
+    canonical_json::list(containers, out, |container, out| match container {
         Value::Object(members) => write_members("container", members, images, out),
         other => out.push_str(&canonical_json::text(other)),
     });
@@ -229,7 +229,7 @@ fn write(shape: &Shape<'_>, value: &Value, out: &mut String) {
     match (shape, value) {
         (Shape::Struct(name), Value::Object(members)) => write_members(name, members, Images::Kept, out),
         (Shape::Structs(name), Value::Array(items)) => {
-            write_list(items, out, |item, out| write(&Shape::Struct(name), item, out));
+            canonical_json::list(items, out, |item, out| write(&Shape::Struct(name), item, out));
         }
         (Shape::Quantity, value) => write_quantity(value, out),
         (Shape::Quantities, Value::Object(members)) => {
@@ -252,17 +252,6 @@ fn write_quantity(value: &Value, out: &mut String) {
         Ok(quantity) => canonical_json::quote(&quantity.to_string(), out),
         Err(_) => out.push_str(&canonical_json::text(value)),
     }
-}
-
-fn write_list(items: &[Value], out: &mut String, write: impl Fn(&Value, &mut String)) {
-    out.push('[');
-    for (index, item) in items.iter().enumerate() {
-        if index > 0 {
-            out.push(',');
-        }
-        write(item, out);
-    }
-    out.push(']');
 }
 
 /// What Go leaves out unless it is behind a pointer.

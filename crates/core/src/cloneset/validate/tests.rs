@@ -10,6 +10,7 @@ use crate::{
         Answer, Operation, Request,
         kinds::{Cluster, mutate, validate},
     },
+    patch_model::merge,
     pod::Pod,
 };
 
@@ -52,24 +53,6 @@ fn base(version: &str, policy: &str) -> Value {
             "template": {"metadata": {"labels": {"app": "base"}}, "spec": {"containers": [{"name": "main", "image": "app:v1"}]}},
             "updateStrategy": strategy},
     })
-}
-
-fn merge(target: &mut Value, patch: &Value) {
-    match patch {
-        Value::Object(members) => {
-            if !target.is_object() {
-                *target = json!({});
-            }
-            for (key, value) in members {
-                if value.is_null() {
-                    target.as_object_mut().unwrap().remove(key);
-                } else {
-                    merge(&mut target[key], value);
-                }
-            }
-        }
-        other => *target = other.clone(),
-    }
 }
 
 fn request(operation: Operation, version: &str, object: Value, old_object: Value) -> Request {

@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+pub(super) use crate::patch_model::{merge, strategic};
 use crate::{
     effect::{Effect, Patch},
     object::ObjectKey,
@@ -376,56 +377,4 @@ fn container_status(status: &Value, container: &Value, broken: &[String]) -> Val
         status["ready"] = false.into();
     }
     status
-}
-
-/// RFC 7386.
-pub(super) fn merge(target: &mut Value, patch: &Value) {
-    match patch {
-        Value::Object(members) => {
-            if !target.is_object() {
-                *target = json!({});
-            }
-            for (key, value) in members {
-                if value.is_null() {
-                    target.as_object_mut().unwrap().remove(key);
-                } else {
-                    merge(&mut target[key], value);
-                }
-            }
-        }
-        other => *target = other.clone(),
-    }
-}
-
-/// A strategic merge, as far as our patches need it.
-pub(super) fn strategic(target: &mut Value, patch: &Value) {
-    for (key, value) in patch.as_object().unwrap() {
-        let by = match key.as_str() {
-            "containers" => "name",
-            "conditions" => "type",
-            _ => "",
-        };
-        match value {
-            Value::Array(items) if !by.is_empty() => {
-                if !target[key].is_array() {
-                    target[key] = json!([]);
-                }
-                let list = target[key].as_array_mut().unwrap();
-                for item in items {
-                    match list.iter_mut().find(|one| one[by] == item[by]) {
-                        Some(known) => strategic(known, item),
-                        None => list.push(item.clone()),
-                    }
-                }
-            }
-            Value::Object(_) => {
-                if !target[key].is_object() {
-                    target[key] = json!({});
-                }
-                strategic(&mut target[key], value);
-            }
-            Value::Null => drop(target.as_object_mut().unwrap().remove(key)),
-            other => target[key] = other.clone(),
-        }
-    }
 }
