@@ -80,6 +80,18 @@ impl Resource {
             format!("{}/{}", self.group, self.version)
         }
     }
+
+    /// Where the objects of a namespace are; the namespace is not looked at where the whole cluster shares them.
+    pub fn path(&self, namespace: &str) -> String {
+        let Self { group, version, plural, namespaced, .. } = self;
+        let root =
+            if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
+        if *namespaced {
+            format!("{root}/namespaces/{namespace}/{plural}")
+        } else {
+            format!("{root}/{plural}")
+        }
+    }
 }
 
 /// Pods.

@@ -1,19 +1,23 @@
 //! What the manager knows of the cluster: one cache for each kind that somebody needs, shared by all.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt as _, future::BoxFuture};
-use kruise_api::cloneset::v1beta1::CloneSet;
+use kruise_api::{
+    annotations::SIDECARSET_INJECTED_LIST, cloneset::v1beta1::CloneSet, labels::SIDECARSET_NAME,
+    sidecarset::v1beta1::SidecarSet,
+};
 use kruise_core::{
     cloneset::CLONE_SET,
-    object::{CONTROLLER_REVISION, NODE, PERSISTENT_VOLUME_CLAIM, POD, Resource},
+    object::{CONFIG_MAP, CONTROLLER_REVISION, NAMESPACE, NODE, PERSISTENT_VOLUME_CLAIM, POD, Resource},
     pod::{Metadata, Pod},
     pre_download::IMAGE_PULL_JOB,
     revision::Revision,
+    sidecarset::{SIDECAR_SET, record},
     text::Text,
 };
 use kruise_runtime::{
-    cache::{Cache, Guarded, Options, Plain, View},
+    cache::{Cache, Guarded, Options, Plain, View, Whole},
     metrics::Framework,
 };
 use kube::Client;
@@ -25,6 +29,8 @@ pub const BY_NODE: &str = "node";
 /// The index of revisions by the workload that they may belong to: the uid of their controller, or the namespace of one
 /// without, and always the name without its hash.
 pub const BY_KIN: &str = "kin";
+/// The index of pods by the SidecarSets that they got containers from, and of revisions by the SidecarSet they name.
+pub const BY_SIDECAR_SET: &str = "sidecarset";
 
 /// All caches. Those of kinds that no feature needs stay empty and cost nothing.
 #[derive(Clone, Debug)]
@@ -41,6 +47,12 @@ pub struct Caches {
     pub clonesets: Cache<Guarded<CloneSet>>,
     /// ImagePullJobs.
     pub pull_jobs: Cache<Plain>,
+    /// SidecarSets.
+    pub sidecarsets: Cache<Guarded<SidecarSet>>,
+    /// Labels of namespaces; filled from the first time somebody wants them.
+    pub namespaces: Cache<Plain>,
+    /// The one ConfigMap with settings that need no restart; filled from the first time somebody wants it.
+    pub configuration: Cache<Whole>,
 }
 
 /// The text under which revisions without a controller are found.
@@ -76,6 +88,11 @@ impl Caches {
                 if !pod.spec.node_name.is_empty() {
                     texts.push(pod.spec.node_name.clone());
                 }
+            })
+            .with_index(BY_SIDECAR_SET, |pod: &Pod, texts| {
+                if let Some(list) = pod.metadata.annotations.text(SIDECARSET_INJECTED_LIST) {
+                    texts.extend(record::injected(list).map(Text::from));
+                }
             });
         let owned = |resource: Resource| {
             Cache::new(resource)
@@ -88,10 +105,23 @@ impl Caches {
             claims: owned(PERSISTENT_VOLUME_CLAIM),
             revisions: Cache::new(CONTROLLER_REVISION)
                 .with_index(BY_KIN, |revision: &Revision, texts| kin(&revision.metadata, texts))
+                .with_index(BY_SIDECAR_SET, |revision: &Revision, texts| {
+                    texts.extend(revision.metadata.labels.get(SIDECARSET_NAME).cloned());
+                })
                 .with_metrics(metrics),
             clonesets: Cache::new(CLONE_SET).with_metrics(metrics),
             pull_jobs: owned(IMAGE_PULL_JOB),
+            sidecarsets: Cache::new(SIDECAR_SET).with_metrics(metrics),
+            namespaces: Cache::new(NAMESPACE).with_metrics(metrics),
+            configuration: Cache::new(CONFIG_MAP).with_metrics(metrics),
         }
+    }
+
+    /// The revisions of the SidecarSet of this name, in the namespace of the manager.
+    pub fn sidecar_set_revisions(&self, namespace: &str, set: &str) -> Vec<Arc<Revision>> {
+        let mut found = self.revisions.by_index(BY_SIDECAR_SET, set);
+        found.retain(|revision| revision.metadata.namespace == *namespace);
+        found
     }
 
     /// Follows a kind for as long as it is polled. Nothing for a kind that has no cache.
@@ -115,6 +145,7 @@ impl Caches {
             CONTROLLER_REVISION => run(&self.revisions, client, options),
             CLONE_SET => run(&self.clonesets, client, options),
             IMAGE_PULL_JOB => run(&self.pull_jobs, client, options),
+            SIDECAR_SET => run(&self.sidecarsets, client, options),
             _ => None,
         }
     }
@@ -128,6 +159,7 @@ impl Caches {
             CONTROLLER_REVISION => self.revisions.synced(patience).await,
             CLONE_SET => self.clonesets.synced(patience).await,
             IMAGE_PULL_JOB => self.pull_jobs.synced(patience).await,
+            SIDECAR_SET => self.sidecarsets.synced(patience).await,
             _ => true,
         }
     }

@@ -1,18 +1,22 @@
 //! The controllers, and what each of them is given.
 
 pub mod cloneset;
+pub mod launch_priority;
 pub mod pod_readiness;
+pub mod sidecar_terminator;
+pub mod sidecarset;
 
 use std::time::Duration;
 
 use kruise_core::{
-    object::{ObjectKey, Resource},
+    effect::{Effect, Event, Level},
+    object::{ObjectKey, ObjectRef, Resource},
     pod::Metadata,
 };
 use kruise_runtime::{
     cache::{Change, View},
     client,
-    controller::{Controller, Environment},
+    controller::{Context, Controller, Environment, Error},
     effects, queue,
 };
 
@@ -22,6 +26,11 @@ use crate::shared::Shared;
 const HOST: &str = "kubernetes.default.svc";
 /// How long an answer may take to begin.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a key rests after a pass, for each of its pods: changes of many pods are then answered by one pass.
+const REST_PER_POD: Duration = Duration::from_micros(500);
+/// The longest rest.
+const LONGEST_REST: Duration = Duration::from_secs(1);
 
 /// A controller of the manager.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +45,9 @@ pub struct Entry {
 pub const ALL: &[Entry] = &[
     Entry { name: pod_readiness::NAME, build: pod_readiness::controller },
     Entry { name: cloneset::NAME, build: cloneset::controller },
+    Entry { name: sidecarset::NAME, build: sidecarset::controller },
+    Entry { name: launch_priority::NAME, build: launch_priority::controller },
+    Entry { name: sidecar_terminator::NAME, build: sidecar_terminator::controller },
 ];
 
 /// The keys of all owners of a kind that an object has, or had before a change.
@@ -74,6 +86,22 @@ pub fn environment(shared: &Shared, name: &str) -> Environment {
         patience: options.expectation_timeout,
         writes: effects::Options { qps: qps.into(), burst, ..effects::Options::default() },
     }
+}
+
+/// Tells people that a stored object cannot be read, and that trying again cannot help.
+pub async fn unreadable(context: &Context, object: ObjectRef, problem: &str) -> Error {
+    let ObjectRef { resource, key, .. } = &object;
+    let (key, message) = (key.clone(), format!("this {} cannot be read: {problem}", resource.kind));
+    let event = Event { regarding: object, level: Level::Warning, reason: "Unreadable".into(), message };
+    match context.act(&key, &[Effect::Event(event)]).await {
+        Ok(()) => Error::terminal(problem.to_owned()),
+        Err(error) => error.into(),
+    }
+}
+
+/// How long a key with this many pods rests after a pass.
+pub fn rest(pods: usize) -> Duration {
+    (REST_PER_POD * u32::try_from(pods).unwrap_or(u32::MAX)).min(LONGEST_REST)
 }
 
 /// How far failures push keys back, by the flags `--rate-limiter-*`.

@@ -17,5 +17,6 @@ pub mod own_namespace;
 pub mod program;
 pub mod protection_log;
 pub mod shared;
+pub mod sidecar_sets;
 mod watch;
 pub mod webhooks;

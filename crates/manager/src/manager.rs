@@ -5,10 +5,10 @@
 
 use std::time::Duration;
 
-use kruise_api::{catalogue, crd::Crd, gates::Gate};
+use kruise_api::{catalogue, crd::Crd, gates::Gate, names::CONFIGURATION};
 use kruise_core::{features, object::Resource};
 use kruise_runtime::{
-    cache,
+    cache::{self, Cache, View},
     scope::{BoxError, Scope, Stop},
 };
 use kruise_webhook::{listener::Current, selfcheck::Check, service::Webhooks};
@@ -135,9 +135,14 @@ impl Manager {
         for resource in features::watches(&shared.settings.gates) {
             self.watch(resource, scope, &stop);
         }
-        let (nodes, client, options) =
-            (shared.caches.nodes.clone(), shared.client.clone(), self.cache_options());
-        until(scope, &stop, "cache of nodes", async move { nodes.run_when_wanted(client, options).await });
+        self.watch_when_wanted(&shared.caches.nodes, self.cache_options(), scope, &stop);
+        self.watch_when_wanted(&shared.caches.namespaces, self.cache_options(), scope, &stop);
+        let configuration = cache::Options {
+            namespace: Some(shared.settings.environment.namespace.clone()),
+            fields: Some(format!("metadata.name={CONFIGURATION}")),
+            ..self.cache_options()
+        };
+        self.watch_when_wanted(&shared.caches.configuration, configuration, scope, &stop);
         let (definitions, client) = (shared.definitions.clone(), shared.client.clone());
         until(scope, &stop, "definitions", async move { definitions.run(client).await });
         let (events, client) = (shared.events.clone(), shared.client.clone());
@@ -148,6 +153,19 @@ impl Manager {
             stop.asked().await;
             Ok::<(), BoxError>(())
         });
+    }
+
+    /// Follows a kind from when somebody wants to know of it.
+    fn watch_when_wanted<V: View>(
+        &self,
+        cache: &Cache<V>,
+        options: cache::Options,
+        scope: &mut Scope,
+        stop: &Stop,
+    ) {
+        let (cache, client) = (cache.clone(), self.shared.client.clone());
+        let name = format!("cache of {}", cache.resource().plural);
+        until(scope, stop, name, async move { cache.run_when_wanted(client, options).await });
     }
 
     /// Follows a kind, where a cache for it exists, from when the cluster has the kind.

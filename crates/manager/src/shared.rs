@@ -17,6 +17,7 @@ use crate::{
     definitions::Definitions,
     options::{Environment, Options},
     protection_log::ProtectionLog,
+    sidecar_sets::SidecarSets,
 };
 
 /// What a manager is started with.
@@ -56,6 +57,8 @@ pub struct Parts {
     pub definitions: Definitions,
     /// What is known of the cluster.
     pub caches: Caches,
+    /// The SidecarSets in the form in which new pods get them.
+    pub sidecar_sets: SidecarSets,
     /// Whether this process may write as the leader.
     pub fence: Fence,
     /// Where refused deletions are noted.
@@ -73,6 +76,7 @@ impl Shared {
     ) -> Self {
         let metrics = Framework::new(&registry);
         let caches = Caches::new(&metrics);
+        let sidecar_sets = SidecarSets::follow(&caches, &settings.environment.namespace);
         let events = Events::new(settings.clock.clone(), settings.random.clone(), metrics.clone());
         let protection_log = ProtectionLog::open(&settings.options.protection_log_path);
         let resize_subresource = kruise_api::version::uses_resize_subresource(server_version);
@@ -85,6 +89,7 @@ impl Shared {
             events,
             definitions: Definitions::default(),
             caches,
+            sidecar_sets,
             fence,
             protection_log,
         }))

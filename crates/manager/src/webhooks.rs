@@ -1,10 +1,12 @@
 //! The webhooks of the manager: the rules of `kruise_core`, at the paths of the open features.
 //!
-//! A handler reads the caches, calls a pure function and counts. Two things go beyond that, because a rule cannot do them:
-//! counting what a protected namespace or definition holds, and noting refusals in the log for audits.
+//! A handler reads the caches, calls a pure function and counts. Three things go beyond that, because a rule cannot do them:
+//! looking up what no cache has yet, counting what a protected namespace or definition holds, and noting refusals in the log
+//! for audits.
 
 mod contents;
 mod counters;
+mod lookup;
 
 use std::sync::Arc;
 
@@ -13,17 +15,16 @@ use kruise_core::{
     admission::{
         Answer, Request,
         handler::Handler,
-        kinds::{Cluster, Context},
+        kinds::Context,
         protection::{self, Contents},
     },
     features,
-    object::ObjectKey,
-    pod::Pod,
 };
 use kruise_webhook::service::Webhooks;
 
 use crate::shared::Shared;
 use counters::{Counters, Refusals};
+use lookup::Found;
 
 /// All webhooks that these gates leave open, and conversion.
 pub fn all(shared: &Shared) -> Webhooks {
@@ -41,12 +42,17 @@ pub fn all(shared: &Shared) -> Webhooks {
 }
 
 async fn answer(shared: Shared, refusals: Refusals, handler: Handler, request: Request) -> Answer {
-    let contents = if handler.needs_contents(&request, &context(&shared)) {
-        contents::count(&shared, &request).await
-    } else {
-        Contents::default()
+    let answer = match lookup::prepare(&shared, handler, &request).await {
+        Err(reason) => Answer::internal(reason),
+        Ok(found) => {
+            let contents = if handler.needs_contents(&request, &context(&shared, &found)) {
+                contents::count(&shared, &request).await
+            } else {
+                Contents::default()
+            };
+            handler.answer(&request, &context(&shared, &found), &contents)
+        }
     };
-    let answer = handler.answer(&request, &context(&shared), &contents);
     if let Answer::Denied { code, message } = &answer {
         let Request { kind, namespace, name, user, .. } = &request;
         tracing::info!(
@@ -63,18 +69,13 @@ async fn answer(shared: Shared, refusals: Refusals, handler: Handler, request: R
     answer
 }
 
-fn context(shared: &Shared) -> Context<'_> {
+fn context<'a>(shared: &'a Shared, found: &'a Found<'a>) -> Context<'a> {
     let settings = &shared.settings;
     Context {
         gates: &settings.gates,
         allow_privileged: settings.options.allow_privileged,
         now: settings.clock.now(),
-        cluster: shared,
-    }
-}
-
-impl Cluster for Shared {
-    fn pod(&self, key: &ObjectKey) -> Option<Arc<Pod>> {
-        self.caches.pods.get(key)
+        seed: settings.random.next_u64(),
+        cluster: found,
     }
 }

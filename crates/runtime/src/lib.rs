@@ -12,6 +12,7 @@ pub mod effects;
 pub mod events;
 pub mod freshness;
 pub mod lease;
+pub mod live;
 pub mod metrics;
 pub mod queue;
 pub mod random;

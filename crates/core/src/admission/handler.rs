@@ -33,6 +33,11 @@ impl Handler {
         }
     }
 
+    /// Whether the labels of the namespace must be looked up before [`answer`](Self::answer), because no cache has them.
+    pub fn needs_namespace(&self, request: &Request, context: &Context<'_>) -> bool {
+        *self == Self::MutatePod && pod::needs_namespace(request, context)
+    }
+
     /// The answer. `contents` matter only where [they are needed](Self::needs_contents).
     pub fn answer(&self, request: &Request, context: &Context<'_>, contents: &Contents) -> Answer {
         if let Self::Mutate(kind) | Self::Validate(kind) | Self::Protect(kind, _) = self
@@ -69,7 +74,7 @@ mod tests {
 
     fn context(gates: &Gates) -> Context<'_> {
         let now = "2026-11-16T00:00:00Z".parse().unwrap();
-        Context { gates, allow_privileged: true, now, cluster: &Empty }
+        Context { gates, allow_privileged: true, now, seed: 7, cluster: &Empty }
     }
 
     #[test]

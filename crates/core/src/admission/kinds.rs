@@ -21,11 +21,18 @@ use kruise_api::{
     gates::{Gate, Gates},
     json,
     kubernetes::{defaults, shape, validation::Violation},
+    sidecarset::v1beta1::SidecarSet,
 };
 use serde_json::Value;
 
 use super::{Answer, Operation, Request, rules};
-use crate::{object::ObjectKey, pod::Pod};
+use crate::{
+    configuration::Data,
+    object::ObjectKey,
+    pod::{Pairs, Pod},
+    revision::Revision,
+    sidecarset::Sets,
+};
 
 pub use table::TABLE;
 
@@ -38,25 +45,51 @@ pub struct Context<'a> {
     pub allow_privileged: bool,
     /// The time.
     pub now: Timestamp,
+    /// A random number, another one for each request.
+    pub seed: u64,
     /// What the caches know.
     pub cluster: &'a dyn Cluster,
 }
 
-/// What rules of admission look up in the caches. A rule that needs more adds it here.
+/// What rules of admission look up in the caches. A rule that needs more adds it here. Whoever knows nothing of something
+/// needs not say so.
 pub trait Cluster {
     /// A pod.
-    fn pod(&self, key: &ObjectKey) -> Option<Arc<Pod>>;
+    fn pod(&self, _key: &ObjectKey) -> Option<Arc<Pod>> {
+        None
+    }
+
+    /// The labels of a namespace.
+    fn namespace(&self, _name: &str) -> Option<Pairs> {
+        None
+    }
+
+    /// The SidecarSets in the form in which pods get them.
+    fn sidecar_sets(&self) -> Arc<Sets> {
+        Arc::default()
+    }
+
+    /// All SidecarSets that can be read, sorted by name.
+    fn stored_sidecar_sets(&self) -> Vec<Arc<SidecarSet>> {
+        Vec::new()
+    }
+
+    /// The revisions of a SidecarSet.
+    fn sidecar_set_revisions(&self, _set: &str) -> Vec<Arc<Revision>> {
+        Vec::new()
+    }
+
+    /// The settings that need no restart, if there are any.
+    fn configuration(&self) -> Option<Arc<Data>> {
+        None
+    }
 }
 
 /// A cluster with nothing in it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Empty;
 
-impl Cluster for Empty {
-    fn pod(&self, _: &ObjectKey) -> Option<Arc<Pod>> {
-        None
-    }
-}
+impl Cluster for Empty {}
 
 /// How objects of one kind are admitted.
 pub struct Entry {
@@ -64,6 +97,8 @@ pub struct Entry {
     pub crd: &'static Crd,
     /// All of these must be open, or objects are neither made nor changed. Asked in this order.
     pub gates: &'static [Gate],
+    /// Says what of an object does not fit its type, where that is more than its templates.
+    pub misfit: Option<fn(&Value) -> Result<(), shape::Error>>,
     /// Pod templates in objects of the kind.
     pub templates: &'static [Template],
     /// `spec.selector`, where it selects pods.
@@ -244,6 +279,9 @@ fn readable(request: &Request) -> Result<&'static Entry, Answer> {
         if let Some(pods) = json::at(object, template.path) {
             shape::unknown_members("core.PodTemplateSpec", pods).map_err(Answer::bad_object)?;
         }
+    }
+    if let Some(misfit) = entry.misfit {
+        misfit(object).map_err(Answer::bad_object)?;
     }
     Ok(entry)
 }

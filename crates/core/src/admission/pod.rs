@@ -4,7 +4,9 @@
 //! there before containers get their start order, and so on. Each feature joins with one line in [`STEPS`] or
 //! [`CHECKS`], at the [`Position`] that the contract gives it; a test keeps the lists in that order.
 
+mod launch;
 mod readiness;
+mod sidecars;
 #[cfg(test)]
 mod tests;
 
@@ -55,8 +57,17 @@ pub struct Step {
 }
 
 /// The steps that exist, in order.
-pub const STEPS: &[Step] =
-    &[Step { position: Position::ReadinessGate, runs: |_| true, run: readiness::gate }];
+pub const STEPS: &[Step] = &[
+    Step { position: Position::ReadinessGate, runs: |_| true, run: readiness::gate },
+    Step { position: Position::SidecarSet, runs: |_| true, run: sidecars::inject },
+    Step { position: Position::LaunchPriority, runs: |_| true, run: launch::order },
+];
+
+/// Whether the labels of the pod's namespace must be looked up before [`mutate`], because a step depends on them and no
+/// cache has them yet.
+pub fn needs_namespace(request: &Request, context: &Context<'_>) -> bool {
+    is_new_pod(request) && not_a_pod(request).is_none() && sidecars::needs_namespace(request, context)
+}
 
 /// Changes a new pod. Everything but the creation of a pod passes as it is.
 pub fn mutate(request: &Request, context: &Context<'_>) -> Answer {
@@ -67,7 +78,7 @@ fn mutate_by(steps: &[Step], request: &Request, context: &Context<'_>) -> Answer
     if let Some(answer) = not_a_pod(request) {
         return answer;
     }
-    if request.operation != Operation::Create || !request.subresource.is_empty() {
+    if !is_new_pod(request) {
         return Answer::allowed();
     }
     if !request.object.is_object() {
@@ -163,6 +174,10 @@ fn validate_by(checks: &[Check], request: &Request, context: &Context<'_>) -> An
         }
     }
     Answer::allowed()
+}
+
+fn is_new_pod(request: &Request) -> bool {
+    request.operation == Operation::Create && request.subresource.is_empty()
 }
 
 fn not_a_pod(request: &Request) -> Option<Answer> {

@@ -236,6 +236,18 @@ pub const ALL: &[Feature] = &[
                 .also(&["/validate-apps-kruise-io-v1alpha1-sidecarset"])
                 .on(&[rule(APPS, BOTH, "sidecarsets", CREATE_UPDATE)]),
         ],
+        permissions: &[
+            may(Role::Manager, APPS, &["sidecarsets"], READ),
+            may(Role::Manager, APPS, &["sidecarsets/status"], &["patch"]),
+            may(Role::Manager, APPS, &["sidecarsets/finalizers"], &["update"]),
+            may(Role::Manager, "", &["pods"], READ),
+            may(Role::Manager, "", &["pods", "pods/status"], &["patch"]),
+            may(Role::Manager, "apps", &["controllerrevisions"], READ),
+            may(Role::Manager, "apps", &["controllerrevisions"], &["create", "delete", "patch"]),
+            // Only watched once a set chooses namespaces by their labels.
+            may(Role::Manager, "", &["namespaces"], READ),
+        ],
+        built: true,
         ..feature("SidecarSet")
     },
     Feature {
@@ -449,6 +461,13 @@ pub const ALL: &[Feature] = &[
         when: When::All(&[Gate::SidecarTerminator]),
         controllers: &[controller("sidecarterminator-controller", "sidecarterminator-workers", 3, true)],
         watches: &[POD],
+        permissions: &[
+            may(Role::Manager, "", &["pods"], READ),
+            may(Role::Manager, "", &["pods", "pods/status"], &["patch"]),
+            may(Role::Manager, "", &["nodes"], READ),
+            may(Role::Manager, APPS, &["containerrecreaterequests"], &["create", "delete", "get"]),
+        ],
+        built: true,
         ..feature("Sidecar terminator")
     },
     Feature {
@@ -459,6 +478,12 @@ pub const ALL: &[Feature] = &[
             false,
         )],
         watches: &[POD],
+        permissions: &[
+            may(Role::Manager, "", &["pods"], READ),
+            may(Role::Manager, "", &["pods"], &["patch"]),
+            may(Role::Manager, "", &["configmaps"], &["create", "delete", "get", "patch"]),
+        ],
+        built: true,
         ..feature("Container launch priority")
     },
     Feature {

@@ -260,7 +260,8 @@ fn nobody_may_do_more_than_the_features_need() {
     assert!(!allowed(role, "", "pods/resize", "patch"));
     assert!(!allowed(role, names::APPS_GROUP, "imagepulljobs", "create"));
     assert!(allowed(role, "", "pods", "delete"), "CloneSets do");
-    assert!(!allowed(role, "", "configmaps", "create"), "nothing that is built makes them");
+    assert!(allowed(role, "", "configmaps", "create"), "start orders need barriers");
+    assert!(!allowed(role, "", "configmaps", "list"), "and nobody looks at all of them");
     let everything: Vec<&Feature> = ALL.iter().collect();
     let gates = parse("InPlaceWorkloadVerticalScaling=true,PreDownloadImageForInPlaceUpdate=true");
     let objects = rbac::objects_of(&everything, &gates);
@@ -357,7 +358,16 @@ fn a_feature_without_its_gate_or_its_code_needs_nothing() {
     // The node daemon is still to be written.
     assert!(find(&rbac::objects(&Gates::default()), "ServiceAccount", "kruise-daemon").is_none());
     let running: Vec<&str> = controllers(&Gates::default()).map(|(_, controller)| controller.name).collect();
-    assert_eq!(running, ["webhook-controller", "pod-readiness-controller", "cloneset-controller"]);
+    assert_eq!(
+        running,
+        [
+            "webhook-controller",
+            "pod-readiness-controller",
+            "cloneset-controller",
+            "sidecarset-controller",
+            "container-launch-priority-controller",
+        ]
+    );
 }
 
 #[test]

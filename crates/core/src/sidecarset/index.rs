@@ -60,6 +60,11 @@ impl Sets {
         names.into_iter().filter_map(|name| self.all.get(name))
     }
 
+    /// A set.
+    pub fn get(&self, name: &str) -> Option<&Arc<Set>> {
+        self.all.get(name)
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.all.len()

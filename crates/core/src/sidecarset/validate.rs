@@ -12,13 +12,21 @@ mod strategy;
 use std::sync::Arc;
 
 use kruise_api::{
+    gates::Gate,
     json,
     kubernetes::validation::{self, Violation},
     sidecarset::v1beta1::SidecarSet,
 };
 use serde_json::Value;
 
-use crate::{admission::rules, configuration::Data, revision::Revision};
+use crate::{
+    admission::{
+        kinds::{Change, Context},
+        rules,
+    },
+    configuration::Data,
+    revision::Revision,
+};
 
 type Violations = Vec<Violation>;
 
@@ -66,6 +74,21 @@ pub fn validate(new: &Value, old: Option<&Value>, known: &Known<'_>) -> Violatio
         conflicts::check(&mut found, &set, stored.as_ref(), known.sets);
     }
     found
+}
+
+/// The same in the form in which [kinds](crate::admission::kinds::Entry::rules) list it.
+pub fn rule(change: &Change<'_>, context: &Context<'_>, found: &mut Violations) {
+    let cluster = context.cluster;
+    let chooses = json::at(change.new, &["spec", "injectionStrategy", "revision"]).is_some();
+    let name = json::text(change.new, &["metadata", "name"]).unwrap_or_default();
+    let configuration = cluster.configuration();
+    let known = Known {
+        sets: &cluster.stored_sidecar_sets(),
+        revisions: &if chooses { cluster.sidecar_set_revisions(name) } else { Vec::new() },
+        configuration: configuration.as_deref(),
+        allows_all_patches: context.gates.enabled(Gate::SidecarSetPatchPodMetadataDefaultsAllowed),
+    };
+    found.extend(validate(change.new, change.old, &known));
 }
 
 /// A selector that is well formed and chooses something.

@@ -8,12 +8,11 @@ use std::time::Duration;
 use kruise_api::cloneset::v1beta1::Status;
 use kruise_core::{
     cloneset::{self, CLONE_SET},
-    effect::{Effect, Event, Level},
     object::{ObjectKey, ObjectRef},
 };
 use kruise_runtime::controller::{Context, Controller, Error, Next};
 
-use super::{environment, owners, tunable_queue, workers};
+use super::{environment, owners, rest, tunable_queue, unreadable, workers};
 use crate::shared::Shared;
 use observe::Observer;
 
@@ -23,10 +22,6 @@ pub const NAME: &str = "cloneset-controller";
 /// A pass writes at most so often to one resource before it looks again: a set that is scaled by thousands must hear within
 /// seconds that someone has changed their mind.
 const STRIDE: usize = 64;
-/// How long a set rests after a pass, for each of its pods: changes of many pods are then answered by one pass.
-const REST_PER_POD: Duration = Duration::from_micros(500);
-/// The longest rest.
-const LONGEST_REST: Duration = Duration::from_secs(1);
 /// When to look again after a pass that changed something, if its changes are not heard of before.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
@@ -71,11 +66,8 @@ async fn pass(observer: &Observer, context: &Context, key: &ObjectKey) -> Result
         Ok(set) => set.clone(),
         Err(problem) => {
             let uid = stored.metadata.uid.clone();
-            let regarding = ObjectRef { resource: CLONE_SET, key: key.clone(), uid };
-            let message = format!("this CloneSet cannot be read: {problem}");
-            let event = Event { regarding, level: Level::Warning, reason: "Unreadable".into(), message };
-            context.act(key, &[Effect::Event(event)]).await?;
-            return Err(Error::terminal(problem.to_string()));
+            let object = ObjectRef { resource: CLONE_SET, key: key.clone(), uid };
+            return Err(unreadable(context, object, problem).await);
         }
     };
     if set.metadata.deletion_timestamp.is_some() {
@@ -113,8 +105,7 @@ async fn pass(observer: &Observer, context: &Context, key: &ObjectKey) -> Result
     if let Some(write) = write.filter(|_| !counts_later) {
         written = context.act(key, &[write]).await;
     }
-    let pods = u32::try_from(seen.pods.len()).unwrap_or(u32::MAX);
-    context.rest(key, (REST_PER_POD * pods).min(LONGEST_REST));
+    context.rest(key, rest(seen.pods.len()));
     outcome.ok()?;
     written?;
     let again = counts_later.then_some(LOOK_AGAIN);

@@ -107,7 +107,7 @@ impl<'e> Call<'e> {
     }
 
     fn request(&self) -> Result<http::Request<Vec<u8>>, request::Error> {
-        let request = Request::new(url(self.resource, &self.object.namespace));
+        let request = Request::new(self.resource.path(&self.object.namespace));
         let name = self.object.name.as_str();
         match self.effect {
             Effect::Create { resource, object, .. } => {
@@ -196,7 +196,7 @@ pub(super) async fn get(
     object: &ObjectKey,
     timeout: Duration,
 ) -> Result<Option<Written>, String> {
-    let request = Request::new(url(resource, &object.namespace))
+    let request = Request::new(resource.path(&object.namespace))
         .get(&object.name, &kube::api::GetParams::default())
         .map_err(|error| error.to_string())?;
     match tokio::time::timeout(timeout, client.request::<Answered>(request)).await {
@@ -205,12 +205,6 @@ pub(super) async fn get(
         Ok(Err(kube::Error::Api(status))) if status.is_not_found() => Ok(None),
         Ok(Err(error)) => Err(error.to_string()),
     }
-}
-
-fn url(resource: Resource, namespace: &str) -> String {
-    let Resource { group, version, plural, namespaced, .. } = resource;
-    let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
-    if namespaced { format!("{root}/namespaces/{namespace}/{plural}") } else { format!("{root}/{plural}") }
 }
 
 /// A patch with what must still hold: the server compares both and answers 409 otherwise.

@@ -2,9 +2,9 @@
 
 use kruise_api::{
     advancedcronjob, broadcastjob, cloneset, containerrecreaterequest, crd::Crd, daemonset, ephemeraljob,
-    gates::Gate, imagelistpulljob, imagepulljob, kubernetes::defaults, nodeimage, nodepodprobe,
-    persistentpodstate, podprobemarker, podunavailablebudget, resourcedistribution, sidecarset, statefulset,
-    time::Time, uniteddeployment, workloadspread,
+    gates::Gate, imagelistpulljob, imagepulljob, nodeimage, nodepodprobe, persistentpodstate, podprobemarker,
+    podunavailablebudget, resourcedistribution, sidecarset, statefulset, time::Time, uniteddeployment,
+    workloadspread,
 };
 use serde_json::Value;
 
@@ -71,12 +71,9 @@ pub const TABLE: &[Entry] = &[
     },
     Entry { gates: &[Gate::ResourceDistributionGate], ..plain(&resourcedistribution::CRD) },
     Entry {
-        selector: Some(rules::Selector {
-            missing: "no selector defined for SidecarSet",
-            empty: "empty selector is not valid for sidecarset.",
-        }),
-        mutations: &[default_sidecars],
-        rules: &[|change, _, found| rules::simple_name(found, change.new, "sidecarset")],
+        misfit: Some(crate::sidecarset::defaults::readable),
+        mutations: &[crate::sidecarset::defaults::mutation],
+        rules: &[crate::sidecarset::validate::rule],
         ..plain(&sidecarset::CRD)
     },
     Entry {
@@ -99,7 +96,16 @@ pub const TABLE: &[Entry] = &[
 ];
 
 const fn plain(crd: &'static Crd) -> Entry {
-    Entry { crd, gates: &[], templates: &[], selector: None, mutations: &[], refusals: &[], rules: &[] }
+    Entry {
+        crd,
+        gates: &[],
+        misfit: None,
+        templates: &[],
+        selector: None,
+        mutations: &[],
+        refusals: &[],
+        rules: &[],
+    }
 }
 
 /// `spec.template` of a workload with claims.
@@ -140,20 +146,6 @@ const SUBSET_DEPLOYMENT: Template = Template {
 
 fn complete_node_image(object: &mut Value, _: &Request, context: &Context<'_>) -> Result<(), String> {
     nodeimage::complete(object, Time(context.now));
-    Ok(())
-}
-
-/// What Kubernetes fills into containers and volumes, as far as the original does it: the result is hashed.
-fn default_sidecars(object: &mut Value, _: &Request, _: &Context<'_>) -> Result<(), String> {
-    let options = defaults::Options::KRUISE_SIDECAR;
-    for list in ["initContainers", "containers"] {
-        for container in kruise_api::json::items_mut(object, &["spec", list]) {
-            defaults::container(container, &options);
-        }
-    }
-    for volume in kruise_api::json::items_mut(object, &["spec", "volumes"]) {
-        defaults::volume(volume, &options);
-    }
     Ok(())
 }
 

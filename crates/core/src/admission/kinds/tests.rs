@@ -37,7 +37,7 @@ fn all_gates() -> Gates {
 }
 
 fn context(gates: &Gates) -> Context<'_> {
-    Context { gates, allow_privileged: true, now: now(), cluster: &Empty }
+    Context { gates, allow_privileged: true, now: now(), seed: 7, cluster: &Empty }
 }
 
 fn applied(object: &Value, answer: &Answer) -> Value {

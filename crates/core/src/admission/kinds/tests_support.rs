@@ -15,6 +15,7 @@ pub(crate) fn check(operation: Operation, base: &Value, change: Value, expected:
         gates: &gates,
         allow_privileged: true,
         now: "2026-01-01T00:00:00Z".parse().unwrap(),
+        seed: 7,
         cluster: &Empty,
     };
     let (stored, stored_object) = match operation {

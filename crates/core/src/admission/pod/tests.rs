@@ -25,7 +25,7 @@ fn request(operation: Operation, subresource: &str, object: Value) -> Request {
 }
 
 fn context<'a>(gates: &'a Gates, cluster: &'a dyn Cluster) -> Context<'a> {
-    Context { gates, allow_privileged: true, now: "2026-11-16T00:00:00Z".parse().unwrap(), cluster }
+    Context { gates, allow_privileged: true, now: "2026-11-16T00:00:00Z".parse().unwrap(), seed: 7, cluster }
 }
 
 fn pod(owner: Option<&str>) -> Value {

@@ -68,7 +68,7 @@ fn request(operation: Operation, version: &str, object: Value, old_object: Value
 fn answer(operation: &str, version: &str, change: &Value, gates: &Gates) -> String {
     let pods = pods();
     let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-    let context = Context { gates, allow_privileged: true, now, cluster: &pods };
+    let context = Context { gates, allow_privileged: true, now, seed: 7, cluster: &pods };
     let send = |operation: Operation, object: Value, old: Value| -> (Value, String) {
         let mut request = request(operation, version, object, old);
         if let Answer::Allowed { patch: Some(operations), .. } = mutate(&request, &context) {
@@ -276,7 +276,7 @@ fn in_place_only_allows_what_can_be_done_in_place() {
     let gates = Gates::default().with(Gate::InPlaceWorkloadVerticalScaling);
     let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
     for (gates, allowed) in [(Gates::default(), false), (gates, true)] {
-        let context = Context { gates: &gates, allow_privileged: true, now, cluster: &pods() };
+        let context = Context { gates: &gates, allow_privileged: true, now, seed: 7, cluster: &pods() };
         let (mut old, mut new) = (base("v1beta1", "InPlaceOnly"), base("v1beta1", "InPlaceOnly"));
         merge(&mut old, &resources("1"));
         merge(&mut new, &resources("2"));
