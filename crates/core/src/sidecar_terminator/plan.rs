@@ -25,6 +25,8 @@ use crate::{
 
 /// How long to wait before sidecars that came back are killed again.
 const AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(60);
+/// How long after the deletion of a request the next one is made. Nothing of the pod changes by it, so nobody else says so.
+const AFTER_DELETION: Duration = Duration::from_secs(1);
 const FINISHED: &str = "Terminated by Sidecar Terminator";
 
 /// What to do next, as data.
@@ -193,6 +195,7 @@ fn kill(seen: &Observed, containers: &[&Container], plan: &mut Plan) {
     let key = ObjectKey::new(pod.metadata.namespace.clone(), request_name(pod));
     let target = Target::with_uid(REQUEST, key, request.metadata.uid.as_deref().unwrap_or_default().into());
     plan.add(Effect::Delete { target, grace: None, follows: false }, Purpose::Quiet);
+    plan.wake_after = Some(AFTER_DELETION);
 }
 
 /// Whether a sidecar that a finished request named runs again: one that ends with an error is started again by its
