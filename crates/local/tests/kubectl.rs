@@ -218,3 +218,13 @@ fn nodes_are_ready_and_can_be_closed() {
 fn the_tutorial_of_a_clone_set_goes_as_it_did() {
     run("cloneset");
 }
+
+#[test]
+fn the_tutorial_of_a_sidecar_set_goes_as_it_did() {
+    run("sidecarset");
+}
+
+#[test]
+fn containers_start_one_after_the_other() {
+    run("launch-priority");
+}
