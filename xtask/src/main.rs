@@ -54,7 +54,9 @@ fn main() -> anyhow::Result<()> {
 
 /// The root of the checkout.
 pub(crate) fn root() -> anyhow::Result<PathBuf> {
-    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    // Checkouts that share a build cache share this program: the one that cargo runs it for counts.
+    let here = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    let here = PathBuf::from(here);
     let root = here.parent().context("xtask has no parent folder")?;
     anyhow::ensure!(root.join("Cargo.toml").is_file(), "{} is no checkout of kruise-rs", root.display());
     Ok(root.to_owned())
