@@ -29,7 +29,6 @@ async fn the_order_goes_on_with_the_next_manager(stage: &mut Stage) -> Outcome {
         let waits = ["c2", "c3"].into_iter().all(|one| waiting(&found, one) == "CreateContainerConfigError");
         seen(waits && keys == ["p_0"] && !is_completed(&found), format!("{keys:?}"))
     };
-    // A kubelet tells once more that a container is being made when it tries again.
     room.sandbox.always("nothing more starts", Duration::from_secs(20), look).await;
     stage.start_manager().await;
     let found = room.completed("one").await;
