@@ -12,7 +12,7 @@ use crate::{cluster, installation::Installation};
 
 /// Ignored tests that want a real cluster.
 struct Round {
-    /// Which packages and binaries.
+    /// Which test binaries. They are built as in the rounds before: with all features that the workspace asks for.
     tests: &'static [&'static str],
     /// How many of them may run at once.
     at_once: &'static str,
@@ -23,22 +23,25 @@ struct Round {
     long: bool,
 }
 
+/// The scenarios of workloads.
+const WORKLOADS: &[&str] = &["cloneset", "inplace", "sidecarset", "launch_priority", "sidecar_terminator"];
+
 const ROUNDS: [Round; 4] = [
-    Round { tests: &["-p", "e2e", "-p", "kruise-comparison"], at_once: "4", manager: None, long: false },
+    Round { tests: &["scenarios", "compare"], at_once: "4", manager: None, long: false },
     Round {
-        tests: &["-p", "kruise-manager", "--test", "platform", "--test", "certificates"],
+        tests: &["platform", "certificates"],
         at_once: "1",
         manager: Some("own"),
         long: false,
     },
     Round {
-        tests: &["-p", "kruise-manager", "--test", "cloneset", "--test", "inplace"],
+        tests: WORKLOADS,
         at_once: "1",
         manager: Some("own"),
         long: true,
     },
     Round {
-        tests: &["-p", "kruise-manager", "--test", "cloneset", "--test", "inplace"],
+        tests: WORKLOADS,
         at_once: "6",
         manager: Some("shared"),
         long: true,
@@ -51,7 +54,7 @@ pub(crate) struct Options {
     /// Leave out the scenarios on a real cluster.
     #[arg(long)]
     no_real: bool,
-    /// Also play the scenarios of workloads on the real cluster, which take half an hour.
+    /// Also play the scenarios of workloads on the real cluster, which take most of an hour.
     #[arg(long)]
     workloads: bool,
     /// Run only tests whose name contains this.
@@ -106,19 +109,21 @@ fn play(root: &Path, filter: Option<&str>, kubeconfig: &Path, round: &Round) -> 
     let Round { tests, at_once, manager, .. } = *round;
     let installation = match manager {
         Some("shared") => {
-            cargo(root, &["build", "--quiet", "-p", "kruise-manager"], None, None)?;
+            cargo(root, &["build", "--quiet", "--workspace", "--bin", "kruise-manager"], None, None)?;
             Some(Installation::start(root, kubeconfig)?)
         }
         _ => None,
     };
+    let binaries = tests.iter().flat_map(|test| ["--test", *test]);
+    let binaries = ["--workspace"].into_iter().chain(binaries);
     let args: Vec<&str> = if has_nextest() {
         let run =
             ["nextest", "run", "--run-ignored", "only", "--no-fail-fast", "--no-tests=warn", "-j", at_once];
-        run.iter().chain(tests).copied().chain(filter).collect()
+        run.into_iter().chain(binaries).chain(filter).collect()
     } else {
         // Without a filter of its own, libtest takes the name of the tests on real clusters.
         let name = [filter.unwrap_or("real"), "--", "--ignored", "--test-threads", at_once];
-        ["test"].iter().chain(tests).copied().chain(name).collect()
+        ["test"].into_iter().chain(binaries).chain(name).collect()
     };
     let variables = manager.map(|whose| ("KRUISE_TEST_MANAGER", whose));
     let ran = cargo_with(root, &args, Some(kubeconfig), variables);
