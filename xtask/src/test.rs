@@ -28,24 +28,9 @@ const WORKLOADS: &[&str] = &["cloneset", "inplace", "sidecarset", "launch_priori
 
 const ROUNDS: [Round; 4] = [
     Round { tests: &["scenarios", "compare"], at_once: "4", manager: None, long: false },
-    Round {
-        tests: &["platform", "certificates"],
-        at_once: "1",
-        manager: Some("own"),
-        long: false,
-    },
-    Round {
-        tests: WORKLOADS,
-        at_once: "1",
-        manager: Some("own"),
-        long: true,
-    },
-    Round {
-        tests: WORKLOADS,
-        at_once: "6",
-        manager: Some("shared"),
-        long: true,
-    },
+    Round { tests: &["platform", "certificates"], at_once: "1", manager: Some("own"), long: false },
+    Round { tests: WORKLOADS, at_once: "1", manager: Some("own"), long: true },
+    Round { tests: WORKLOADS, at_once: "6", manager: Some("shared"), long: true },
 ];
 
 /// Which tests run.

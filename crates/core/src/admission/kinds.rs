@@ -98,7 +98,7 @@ pub struct Entry {
     /// All of these must be open, or objects are neither made nor changed. Asked in this order.
     pub gates: &'static [Gate],
     /// Says what of an object does not fit its type, where that is more than its templates.
-    pub misfit: Option<fn(&Value) -> Result<(), shape::Error>>,
+    pub misfit: Option<Misfit>,
     /// Pod templates in objects of the kind.
     pub templates: &'static [Template],
     /// `spec.selector`, where it selects pods.
@@ -119,6 +119,8 @@ impl Entry {
 
 /// A change of a new or changed object. An error ends the request with 500 and no change.
 pub type Mutation = fn(&mut Value, &Request, &Context<'_>) -> Result<(), String>;
+/// What of an object does not fit its type. The writer gets it with 400.
+pub type Misfit = fn(&Value) -> Result<(), shape::Error>;
 /// Why an object is refused as a whole.
 pub type Refusal = fn(&Change<'_>, &Context<'_>) -> Option<Answer>;
 /// What is wrong with fields of an object.
