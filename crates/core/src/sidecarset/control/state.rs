@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    in_place::{is_same_image, state::LastStatus},
+    in_place::is_same_image,
     pod::{Container, ContainerStatus, Pod, or_default},
     text::Text,
 };
@@ -24,10 +24,56 @@ pub(super) struct State {
     pub(super) update_timestamp: Option<Time>,
     /// The contents of images that ran before, by container.
     #[serde(deserialize_with = "or_default")]
-    pub(super) last_container_statuses: BTreeMap<Text, LastStatus>,
+    pub(super) last_container_statuses: BTreeMap<Text, Last>,
     /// What others may know of it.
     #[serde(flatten)]
     pub(super) rest: BTreeMap<String, Value>,
+}
+
+/// How many images a container may wait for; a node starts none that is older.
+const PENDING: usize = 5;
+
+/// What was known of a container before its last update.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Last {
+    /// The content of the image that ran.
+    #[serde(rename = "imageID", default, deserialize_with = "or_default")]
+    image_id: Text,
+    /// Images that it should have had before and had not got yet, the newest last. A node that was about to start one of them
+    /// does so before it looks at its pod again. The original does not know this and takes such a container for updated.
+    #[serde(
+        rename = "pendingImages",
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pending: Vec<Text>,
+}
+
+impl Last {
+    fn of(pod: &Pod, state: &State, name: &Text) -> Self {
+        let image_id = status(pod, name).map(|status| status.image_id.clone()).unwrap_or_default();
+        let wanted = pod.spec.containers.iter().find(|container| container.name == *name);
+        let Some(wanted) = wanted.map(|container| &container.image) else {
+            return Self { image_id, pending: Vec::new() };
+        };
+        // A container without an image has not started yet.
+        if !image_id.is_empty() && is_consistent(pod, Some(state), &[name]) {
+            return Self { image_id, pending: Vec::new() };
+        }
+        let before = state.last_container_statuses.get(name).into_iter().flat_map(|last| &last.pending);
+        let mut pending: Vec<Text> = before.filter(|image| *image != wanted).cloned().collect();
+        pending.push(wanted.clone());
+        let surplus = pending.len().saturating_sub(PENDING);
+        pending.drain(..surplus);
+        Self { image_id, pending }
+    }
+
+    /// Whether what runs is neither what ran before the update nor what should have run before it.
+    fn is_over(&self, status: &ContainerStatus) -> bool {
+        self.image_id != status.image_id
+            && !self.pending.iter().any(|image| is_same_image(image, &status.image))
+    }
 }
 
 /// The states of all sets of a pod, by the name of the set; nothing for an annotation that cannot be read.
@@ -51,8 +97,8 @@ pub(super) fn recorded<'a>(
     revision.clone_into(&mut state.revision);
     state.update_timestamp = Some(Time(now));
     for name in containers {
-        let image_id = status(pod, name).map(|status| status.image_id.clone()).unwrap_or_default();
-        state.last_container_statuses.insert(name.clone(), LastStatus { image_id });
+        let last = Last::of(pod, state, name);
+        state.last_container_statuses.insert(name.clone(), last);
     }
     serde_json::to_string(&states).unwrap_or_default()
 }
@@ -75,7 +121,7 @@ pub(super) fn is_consistent(pod: &Pod, state: Option<&State>, names: &[&str]) ->
     containers().all(|container| {
         let last = state.last_container_statuses.get(&container.name);
         let (Some(last), Some(status)) = (last, status(pod, &container.name)) else { return true };
-        last.image_id != status.image_id || is_same_image(&container.image, &status.image)
+        last.is_over(status) || is_same_image(&container.image, &status.image)
     })
 }
 

@@ -146,11 +146,13 @@ fn budgeted<'v, 'a>(
     limits: &Limits,
     plan: &mut Plan,
 ) -> Vec<Chosen<'v, 'a>> {
-    // Pods that an earlier image took down count too: the original forgets them when the image changes again, and takes
-    // more pods down than it may. They are mended first, whatever their weight, or the others would wait for ever.
+    // Pods that an earlier image took down count too, and so do those that are in the middle of a hot upgrade: the original
+    // forgets them when the image changes again, and takes more pods down than it may. They are mended first, whatever their
+    // weight, or the others would wait for ever.
+    let is_down = |member: &Member<'_>| member.is_down_by_update() || hot::is_under_way(member, view.desired);
     let mut ordered = ordered;
-    ordered.sort_by_key(|member| !member.is_down_by_update());
-    let down = ordered.iter().filter(|member| member.is_down_by_update()).count();
+    ordered.sort_by_key(|member| !is_down(member));
+    let down = ordered.iter().filter(|member| is_down(member)).count();
     let updated = view.pods.iter().filter(|member| member.is_updated);
     let used = updated.filter(|member| !(member.is_consistent && member.is_ready)).count() + down + unsettled;
     let mut free = Vec::with_capacity(ordered.len());

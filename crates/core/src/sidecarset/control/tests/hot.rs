@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use super::kit::{EMPTY, World, container_of, hot};
+use super::kit::{EMPTY, World, container_of, hot, strategic};
 use crate::{effect::Effect, sidecarset::control::plan};
 
 /// How the twins of a pod stand: images, which works, versions and versions of the twin.
@@ -164,6 +164,53 @@ fn a_pod_that_is_stuck_half_way_back_is_mended() {
     world.rest();
     assert_eq!(row(&world, "p-1"), r#"mesh:v1 empty:v1 {"mesh":"mesh-1"} 1 0 0 1"#);
     assert_eq!(world.annotation("p-1", "kruise.io/sidecarset-hash"), hash);
+    assert_eq!(world.counts(), [2, 2, 2, 2]);
+}
+
+/// A node that has begun with an image starts it although another one is wanted by now: such a twin does not serve yet.
+#[test]
+fn a_twin_that_starts_the_image_before_last_is_not_relied_on() {
+    let mut world = World::resting(hot("mesh", "mesh:v1"), json!({}), 1);
+    world.image("mesh:v2");
+    world.passes(2);
+    world.image("mesh:v3");
+    world.pass();
+    world.pass();
+    world.tick();
+    let twin = container_of(&world.pods["p-0"], "mesh-2");
+    assert_eq!(
+        (twin["image"].as_str().unwrap(), &twin["ready"]),
+        ("docker.io/library/mesh:v2", &json!(true))
+    );
+    world.rest_while(&mut |world| assert!(serves(world, "p-0")));
+    assert_eq!(world.images("mesh-2"), ["mesh:v3"]);
+    assert_eq!(world.counts(), [1, 1, 1, 1]);
+}
+
+/// A pod that is in the middle of a hot upgrade when the image changes again keeps its place in the budget.
+#[test]
+fn another_image_begins_no_more_hot_upgrades_than_may_be() {
+    let mut world = World::resting(hot("mesh", "mesh:v1"), json!({}), 2);
+    world.broken.push("nosuch:v9".to_owned());
+    world.image("mesh:v2");
+    world.passes(2);
+    assert_eq!(world.images("mesh-2"), [EMPTY, "mesh:v2"]);
+    // As long as something else in the pod is broken, the upgrade cannot end.
+    let app = |world: &mut World, image: &str| {
+        strategic(
+            world.pods.get_mut("p-1").unwrap(),
+            &json!({"spec": {"containers": [{"name": "app", "image": image}]}}),
+        );
+    };
+    app(&mut world, "nosuch:v9");
+    world.rest();
+    world.image("mesh:v3");
+    world.rest();
+    assert_eq!(world.images("mesh-2"), [EMPTY, "mesh:v2"]);
+    assert_eq!(world.images("mesh-1"), ["mesh:v1", "mesh:v3"]);
+    assert_eq!(world.counts(), [2, 1, 1, 0]);
+    app(&mut world, "app:v1");
+    world.rest();
     assert_eq!(world.counts(), [2, 2, 2, 2]);
 }
 

@@ -359,22 +359,26 @@ pub(super) fn container_of(pod: &Value, name: &str) -> Value {
 }
 
 /// One step of a node towards the image that a container should have. A container that is to have another image is not ready
-/// for at least one step, also when it was not ready before.
+/// for at least one step, also when it was not ready before. A node that has begun with an image ends that before it looks
+/// whether another one is wanted by now.
 fn container_status(status: &Value, container: &Value, broken: &[String]) -> Value {
-    let (name, image) = (container["name"].as_str().unwrap(), container["image"].as_str().unwrap());
-    let mut status = container_of(&json!({"status": status}), name);
-    let can_run = !broken.iter().any(|broken| broken == image);
-    let reported = format!("docker.io/library/{image}");
-    let is_new = status.is_null();
-    if is_new || status["starting"] == image {
-        if can_run || is_new {
-            let id = format!("sha256:{image}");
-            status = json!({"name": name, "image": reported, "imageID": id, "starting": image});
-        }
-        status["ready"] = can_run.into();
-    } else {
-        status["starting"] = image.into();
-        status["ready"] = false.into();
+    let (name, wanted) = (container["name"].as_str().unwrap(), container["image"].as_str().unwrap());
+    let status = container_of(&json!({"status": status}), name);
+    let can_run = |image: &str| !broken.iter().any(|broken| broken == image);
+    let running = |image: &str, is_ready: bool| {
+        let (reported, id) = (format!("docker.io/library/{image}"), format!("sha256:{image}"));
+        json!({"name": name, "image": reported, "imageID": id, "starting": image, "ready": is_ready})
+    };
+    let changed = |changes: Value| {
+        let mut status = status.clone();
+        merge(&mut status, &changes);
+        status
+    };
+    match status["starting"].as_str() {
+        None => running(wanted, can_run(wanted)),
+        Some(begun) if begun == wanted && can_run(wanted) => running(wanted, true),
+        Some(begun) if begun == wanted => changed(json!({"ready": false})),
+        Some(begun) if can_run(begun) && status["ready"] == false => running(begun, true),
+        Some(_) => changed(json!({"starting": wanted, "ready": false})),
     }
-    status
 }

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::kit::{World, cold, hot, read, time};
+use super::kit::{World, cold, container_of, hot, read, time};
 use crate::{object::ObjectKey, sidecarset::control::plan};
 
 const UPGRADABLE: &str = "SidecarSetUpgradable";
@@ -68,6 +68,35 @@ fn the_state_of_a_pod_tells_of_its_last_update() {
         serde_json::from_str(world.annotation("p-0", "kruise.io/sidecarset-inplace-update-state")).unwrap();
     assert_eq!(state["s"]["revision"], world.set["metadata"]["annotations"]["kruise.io/sidecarset-hash"]);
     assert_eq!(state["s"]["lastContainerStatuses"]["sc"]["imageID"], "sha256:sidecar:v2");
+}
+
+/// A node that has begun with an image starts it although another one is wanted by now. The original takes that for the end
+/// of the update, and takes the next pod down.
+#[test]
+fn a_pod_that_starts_the_image_before_last_is_still_on_its_way() {
+    let mut world = World::resting(cold("sc", "sidecar:v1"), json!({}), 2);
+    world.image("sidecar:v2");
+    world.passes(2);
+    assert_eq!(world.images("sc"), ["sidecar:v1", "sidecar:v2"]);
+    assert!(!world.is_ready("p-1"));
+    world.image("sidecar:v3");
+    // A revision, an update, and the node ends what it has begun.
+    world.pass();
+    world.pass();
+    world.tick();
+    assert_eq!(world.images("sc"), ["sidecar:v1", "sidecar:v3"]);
+    let state: Value =
+        serde_json::from_str(world.annotation("p-1", "kruise.io/sidecarset-inplace-update-state")).unwrap();
+    let last = json!({"imageID": "sha256:sidecar:v1", "pendingImages": ["sidecar:v2"]});
+    assert_eq!(state["s"]["lastContainerStatuses"]["sc"], last);
+    assert_eq!(container_of(&world.pods["p-1"], "sc")["image"], "docker.io/library/sidecar:v2");
+    assert!(world.is_ready("p-1"));
+    world.pass();
+    assert_eq!((world.images("sc"), world.counts()), (vec!["sidecar:v1", "sidecar:v3"], [2, 1, 1, 0]));
+    world.rest_while(&mut |world| {
+        assert!(world.pods.keys().filter(|pod| !world.is_ready(pod)).count() <= 1);
+    });
+    assert_eq!(world.counts(), [2, 2, 2, 2]);
 }
 
 /// SIDECARSET-26
