@@ -52,7 +52,6 @@ async fn a_sidecar_that_comes_back_is_killed_again(stage: &mut Stage) -> Outcome
 embedded_only!(a_sidecar_that_comes_back_is_killed_again, crate::words::ON);
 
 /// TERMINATOR-16: where its code must not count, the pod has succeeded after the first attempt.
-///
 async fn a_sidecar_whose_code_does_not_count_does_not_come_back(stage: &mut Stage) -> Outcome {
     let room = Room::prepare(stage, "once").await?;
     room.job("OnFailure", &[room.main("main", 3, 0), room.ignored("sc")], &json!({})).await;
