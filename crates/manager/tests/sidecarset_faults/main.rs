@@ -1,0 +1,136 @@
+//! SidecarSets under every class of faults. Two of them are injected into the pods of one CloneSet: one changes its
+//! container cold, the other one hot. People change images, take hot upgrades back half-way, pause, partition, scale,
+//! update the CloneSet and delete pods in random order, while the process dies, reads lag, events get lost and calls fail.
+//! At every moment the limits of the spec hold, and after the faults the goal is reached and stays.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+#[path = "../../../runtime/tests/faults/classes.rs"]
+mod classes;
+
+mod pods;
+mod process;
+mod sets;
+mod truth;
+mod user;
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use kruise_runtime::random::Random;
+use kruise_sim::Sim;
+
+use classes::{Class, crash_soon, each_seed};
+use process::Process;
+use truth::Truth;
+use user::User;
+
+/// How many things the user does.
+const DEEDS: u64 = 8;
+/// How long everything may take after the faults have stopped.
+const PATIENCE: u32 = 3600;
+
+/// How long a plan may rest on what was true before: lagging reads, slow calls and their retries together.
+fn memory(class: Class) -> SignedDuration {
+    SignedDuration::from_secs(match class {
+        Class::Crash => 10,
+        Class::LateReads | Class::MergedEvents => 20,
+        // So long until enough happened that the last things show.
+        Class::OldReads => 60,
+        // Until the next list.
+        Class::LostEvents => 130,
+        Class::Refusals
+        | Class::LostAnswers
+        | Class::LateReadsAndLostAnswers
+        | Class::Storm
+        | Class::CrashInStorm => 240,
+    })
+}
+
+async fn story(seed: u64, class: Class) -> Result<(), String> {
+    let mut sim = Sim::builder().seed(seed).nodes(3).without_events().start();
+    let mut user = User::default();
+    let told = play(&mut sim, &mut user, seed, class).await;
+    told.map_err(|problem| format!("{problem}\n{}", user.deeds()))
+}
+
+async fn play(sim: &mut Sim, user: &mut User, seed: u64, class: Class) -> Result<(), String> {
+    user::install(sim).await;
+    let mut history = sim.history();
+    let mut truth = Truth::new(memory(class));
+    let random = Random::seeded(seed);
+    let resync = if class.loses_events() { "--sync-period=60s" } else { "--sync-period=0s" };
+    let mut process = Process::start(sim, &random, resync);
+    // Who creates a set wants it in all pods, so it is there before the pods and before the faults.
+    user.create(sim).await;
+    class.begin(sim);
+    let mut crashes = 0;
+    for _ in 0..DEEDS {
+        user.act(sim, &mut truth).await;
+        for _ in 0..sim.pick(1..120) {
+            sim.advance(Duration::from_millis(500)).await;
+            if sim.faults().is_crashed() {
+                drop(process);
+                sim.faults().revive();
+                crashes += 1;
+                if crashes < 12 {
+                    crash_soon(sim);
+                }
+                process = Process::start(sim, &random, resync);
+            }
+            process.is_well()?;
+            truth.look(&mut history, sim)?;
+        }
+    }
+    sim.faults().heal();
+    sim.faults().revive();
+    if class.loses_events() {
+        // What was lost shows with the next list.
+        drop(process);
+        process = Process::start(sim, &random, resync);
+    }
+    user.resume(sim).await;
+    let mut left = PATIENCE;
+    while let Err(missing) = truth.is_done() {
+        sim.advance(Duration::from_secs(1)).await;
+        process.is_well()?;
+        truth.look(&mut history, sim)?;
+        left -= 1;
+        if left == 0 {
+            return Err(format!("the goal was not reached: {missing}"));
+        }
+    }
+    sim.advance(Duration::from_secs(300)).await;
+    truth.look(&mut history, sim)?;
+    let writes = sim.faults().writes();
+    sim.advance(Duration::from_secs(900)).await;
+    truth.look(&mut history, sim)?;
+    if sim.faults().writes() != writes {
+        return Err("writes after everything was done".to_owned());
+    }
+    process.is_well()?;
+    drop(process);
+    truth.is_done().map_err(|missing| format!("the goal was left: {missing}"))
+}
+
+macro_rules! under_faults {
+    ($($name:ident: $class:ident, $seeds:expr;)*) => {$(
+        #[test]
+        fn $name() {
+            each_seed($seeds, |seed| story(seed, Class::$class));
+        }
+    )*};
+}
+
+under_faults! {
+    limits_hold_and_goals_are_reached_when_the_process_dies: Crash, 0..30;
+    limits_hold_and_goals_are_reached_when_reads_come_late: LateReads, 100..130;
+    limits_hold_and_goals_are_reached_when_reads_show_an_older_state: OldReads, 200..230;
+    limits_hold_and_goals_are_reached_when_watch_events_are_lost: LostEvents, 300..330;
+    limits_hold_and_goals_are_reached_when_watch_events_are_merged: MergedEvents, 400..430;
+    limits_hold_and_goals_are_reached_when_calls_are_refused: Refusals, 500..530;
+    limits_hold_and_goals_are_reached_when_answers_are_lost: LostAnswers, 600..630;
+    limits_hold_and_goals_are_reached_when_reads_come_late_and_answers_are_lost: LateReadsAndLostAnswers, 700..730;
+    limits_hold_and_goals_are_reached_when_everything_goes_wrong: Storm, 800..830;
+    limits_hold_and_goals_are_reached_when_the_process_dies_while_everything_goes_wrong: CrashInStorm, 900..930;
+}
