@@ -1,7 +1,6 @@
 //! CloneSet: many identical pods without identity.
 //!
-//! A pass looks at everything ([`Observed`]), decides one safe step ([`plan()`]), and says how things stand
-//! ([`status()`]). Scaling comes before updating: a pass that adds or removes pods updates none. Each effect of a plan may
+//! A pass looks at everything ([`Observed`]), decides one safe step and says how things stand ([`decide()`]). Scaling comes before updating: a pass that adds or removes pods updates none. Each effect of a plan may
 //! fail or come late without harm, because the next pass starts from what it sees.
 //!
 //! What plans keep, whatever they see: no more pods are taken down than `maxUnavailable` allows, there are never more than
@@ -23,10 +22,10 @@ mod view;
 
 pub use desired::{Desired, Error, Policy};
 pub use numbers::{Counts, Limits, Numbers, numbers};
-pub use observed::{Claim, Observed, needs_nodes};
-pub use plan::{Plan, plan};
+pub use observed::{Claim, Observed, Room, needs_nodes};
+pub use plan::{Plan, decide, plan};
 pub use purpose::{Part, Purpose};
-pub use status::{Failures, WAITING, status, status_write};
+pub use status::{Failures, Standing, WAITING, status, status_write};
 
 use crate::object::{ObjectRef, Resource};
 

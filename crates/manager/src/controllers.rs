@@ -28,7 +28,7 @@ const HOST: &str = "kubernetes.default.svc";
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long a key rests after a pass, for each of its pods: changes of many pods are then answered by one pass.
-const REST_PER_POD: Duration = Duration::from_micros(500);
+const REST_PER_POD: Duration = Duration::from_micros(250);
 /// The longest rest.
 const LONGEST_REST: Duration = Duration::from_secs(1);
 

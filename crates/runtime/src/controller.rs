@@ -29,7 +29,10 @@ mod work;
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use kruise_core::{effect::Effect, object::ObjectKey};
+use kruise_core::{
+    effect::{Effect, Endpoint},
+    object::ObjectKey,
+};
 
 use crate::{
     cache::{Cache, Change, View},
@@ -135,6 +138,11 @@ impl Context {
             return effects::Outcome::default();
         }
         self.executor.act(key, effects).await
+    }
+
+    /// How many writes to a resource have room within this time, at least one.
+    pub fn room(&self, endpoint: Endpoint, within: Duration) -> usize {
+        self.executor.room(endpoint, within)
     }
 
     /// Keeps the key from coming again before this time has passed, whatever happens meanwhile.

@@ -1,7 +1,7 @@
 //! The only place that writes to a cluster.
 //!
 //! A plan is a list of [effects](Effect). The [`Executor`] carries them out: with their preconditions, within a rate,
-//! creates in growing batches (a mistake in a template then costs one refused pod, not thousands). It records each write
+//! creates more and more at a time (a mistake in a template then costs one refused pod, not thousands). It records each write
 //! with [freshness](crate::freshness), so that the key that wrote waits until it can read it. It refuses to write when
 //! the process does not lead any more.
 
@@ -10,15 +10,21 @@ mod call;
 use std::{
     collections::BTreeMap,
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use futures::{FutureExt as _, StreamExt as _, future::join_all, stream};
+use futures::{
+    FutureExt as _, StreamExt as _,
+    future::join_all,
+    stream::{self, FuturesUnordered},
+};
 use kruise_core::{
     effect::{Effect, Endpoint, Patch, Target},
     object::{ObjectKey, Resource},
 };
+use serde_json::Value;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
@@ -162,7 +168,17 @@ struct Inner {
     /// One for each resource as roles name it (`pods` and `pods/status` are two): the status of a workload must not wait
     /// behind its pods, nor the readiness of pods behind the making of others.
     buckets: Mutex<BTreeMap<Option<Endpoint>, Bucket>>,
+    /// What the server took last, for keys that create and the kinds that they create.
+    proven: Mutex<BTreeMap<(ObjectKey, &'static str), Proven>>,
     metrics: Framework,
+}
+
+/// Creates that went well.
+struct Proven {
+    /// What was created, but for its name.
+    kind: u64,
+    /// How many at a time.
+    width: usize,
 }
 
 impl fmt::Debug for Executor {
@@ -182,13 +198,35 @@ impl Executor {
         options: Options,
         metrics: Framework,
     ) -> Self {
-        let buckets = Mutex::default();
-        Self(Arc::new(Inner { controller, client, freshness, recorder, fence, options, buckets, metrics }))
+        let (buckets, proven) = (Mutex::default(), Mutex::default());
+        let inner =
+            Inner { controller, client, freshness, recorder, fence, options, buckets, proven, metrics };
+        Self(Arc::new(inner))
+    }
+
+    /// How many writes to a resource have room within this time, at least one. Others that write there share it.
+    pub fn room(&self, endpoint: Endpoint, within: Duration) -> usize {
+        self.bucket(Some(endpoint), |bucket| bucket.room(Instant::now(), within))
+    }
+
+    fn bucket<T>(&self, endpoint: Option<Endpoint>, work: impl FnOnce(&mut Bucket) -> T) -> T {
+        let mut buckets = self.0.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let Options { qps, burst, .. } = self.0.options;
+        work(buckets.entry(endpoint).or_insert_with(|| Bucket::new(qps, burst)))
+    }
+
+    /// Forgets what creates of this key were taken.
+    pub fn forget(&self, key: &ObjectKey) {
+        self.proven().retain(|(known, _), _| known != key);
+    }
+
+    fn proven(&self) -> MutexGuard<'_, BTreeMap<(ObjectKey, &'static str), Proven>> {
+        self.0.proven.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Carries out the effects of one plan for `key`. What goes to different resources goes at the same time. For each,
-    /// changes and deletions come first, then creates in batches of one, two, four and so on; a batch with a failure is the
-    /// last. An event is told when the effect before it happened.
+    /// changes and deletions come first, then creates, one at first, and with each that went well one more at a time; after
+    /// a failure no other begins. An event is told when the effect before it happened.
     pub async fn act(&self, key: &ObjectKey, effects: &[Effect]) -> Outcome {
         let mut by_endpoint: BTreeMap<Endpoint, Vec<Numbered<'_>>> = BTreeMap::new();
         let mut last = None;
@@ -212,20 +250,41 @@ impl Executor {
 
     /// The effects of a plan on one resource.
     async fn act_on_one(&self, key: &ObjectKey, effects: Vec<Numbered<'_>>) -> Vec<Ended> {
-        let (mut creates, changes): (Vec<_>, Vec<_>) =
+        let (creates, changes): (Vec<_>, Vec<_>) =
             effects.into_iter().partition(|(_, effect)| matches!(effect, Effect::Create { .. }));
         let mut ended = self.run(key, &changes).await;
-        let mut size = 1;
-        while !creates.is_empty() {
-            let rest = creates.split_off(size.min(creates.len()));
-            let batch = self.run(key, &creates).await;
-            let well = batch.iter().all(|(_, result)| result.is_ok());
-            ended.extend(batch);
-            creates = rest;
-            size *= 2;
-            if !well {
-                ended.extend(creates.drain(..).map(|(index, _)| (index, Err(Why::LeftOut))));
+        if !creates.is_empty() {
+            ended.extend(self.create(key, creates).await);
+        }
+        ended
+    }
+
+    /// Creates, more and more at a time. Where the server took such an object just before, it goes on from there.
+    async fn create(&self, key: &ObjectKey, creates: Vec<Numbered<'_>>) -> Vec<Ended> {
+        let most = self.0.options.parallel.max(1);
+        let kind = creates.first().map_or(0, |(_, effect)| fingerprint(effect));
+        let plural =
+            creates.first().and_then(|(_, effect)| effect.endpoint()).map_or("", |(kind, _)| kind.plural);
+        let place = (key.clone(), plural);
+        let proven = self.proven().remove(&place).filter(|proven| proven.kind == kind);
+        let mut width = proven.map_or(1, |proven| proven.width);
+        let mut waiting = creates.into_iter();
+        let mut ended = Vec::new();
+        let mut well = true;
+        let mut under_way = FuturesUnordered::new();
+        loop {
+            while well && under_way.len() < width {
+                let Some((index, effect)) = waiting.next() else { break };
+                under_way.push(async move { (index, self.write(key, effect, false).await) }.boxed());
             }
+            let Some((index, result)) = under_way.next().await else { break };
+            well &= result.is_ok();
+            width = (width + usize::from(well)).min(most);
+            ended.push((index, result));
+        }
+        ended.extend(waiting.map(|(index, _)| (index, Err(Why::LeftOut))));
+        if well {
+            self.proven().insert(place, Proven { kind, width });
         }
         ended
     }
@@ -271,6 +330,13 @@ impl Executor {
         target.resource_version.is_none() && self.is_shown(target) == Some(true)
     }
 
+    /// Whether the object is known to have changed since the plan was made, so that the server would only say no.
+    fn is_overtaken(&self, effect: &Effect) -> bool {
+        let (Effect::Patch { target, .. } | Effect::Delete { target, .. }) = effect else { return false };
+        let version = target.resource_version.as_deref();
+        version.is_some_and(|version| self.0.freshness.has_passed(target.resource, &target.key, version))
+    }
+
     fn is_shown(&self, target: &Target) -> Option<bool> {
         self.0.freshness.shows(target.resource, &target.key, target.uid.as_ref()?)
     }
@@ -298,15 +364,14 @@ impl Executor {
     async fn write(&self, key: &ObjectKey, effect: &Effect, again: bool) -> Result<(), Why> {
         let Some(call) = Call::of(effect) else { return Ok(()) };
         let (verb, resource, object) = (call.verb, call.resource, call.object.clone());
-        let wait = {
-            let mut buckets = self.0.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-            let Options { qps, burst, .. } = self.0.options;
-            buckets.entry(effect.endpoint()).or_insert_with(|| Bucket::new(qps, burst)).take(Instant::now())
-        };
+        let wait = self.bucket(effect.endpoint(), |bucket| bucket.take(Instant::now()));
         if !wait.is_zero() {
             tokio::time::sleep(wait).await;
         }
-        let result = if self.0.fence.is_open() {
+        let result = if !again && self.is_overtaken(effect) {
+            self.bucket(effect.endpoint(), Bucket::give_back);
+            Err(Why::Conflict)
+        } else if self.0.fence.is_open() {
             let answer = call.send(&self.0.client, self.0.options.timeout).await;
             self.judge(key, effect, again, answer).await
         } else {
@@ -433,6 +498,15 @@ fn is_repeatable(effect: &Effect) -> bool {
 type Numbered<'e> = (usize, &'e Effect);
 /// How the effect of that place went.
 type Ended = (usize, Result<(), Why>);
+
+/// Tells objects apart that a server may take or refuse for different reasons: their spec, not their names.
+fn fingerprint(effect: &Effect) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    if let Effect::Create { object, .. } = effect {
+        object.get("spec").map(Value::to_string).hash(&mut hasher);
+    }
+    hasher.finish()
+}
 
 fn follows(effect: &Effect) -> bool {
     matches!(effect, Effect::Delete { follows: true, .. })

@@ -146,6 +146,13 @@ impl Freshness {
         Some(cache.seen(object).is_some_and(|seen| seen.uid == uid))
     }
 
+    /// Whether a cache shows that an object has changed since this version: a write that wants this version is in vain.
+    pub fn has_passed(&self, resource: Resource, object: &ObjectKey, version: &str) -> bool {
+        let state = self.state();
+        let cache = state.place(resource).and_then(|place| state.caches.get(place));
+        cache.and_then(|cache| cache.seen(object)).is_some_and(|seen| version::passed(&seen.version, version))
+    }
+
     /// Nobody knows whether this write happened.
     pub fn doubt(&self, key: &ObjectKey, effect: Effect) {
         self.state().uncertain.entry(key.clone()).or_default().push(effect);
@@ -161,16 +168,19 @@ impl Freshness {
         let (told, open) = {
             let mut state = self.state();
             state.unpark(key);
-            state.settle(key);
+            self.0.queue.release(key);
+            state.settle(key, None);
             if !state.expected.contains_key(key) {
                 return Gate::Open;
             }
             let overdue = state.lose_patience(key, self.0.timeout);
             // A list of long ago may have settled what became overdue.
-            state.settle(key);
+            state.settle(key, None);
             let open = !state.expected.contains_key(key);
             if !open {
                 state.park(key, self.0.timeout);
+                // Other news of the key would only make it look in vain.
+                self.0.queue.hold(key);
             }
             (overdue.then(|| state.overdue.clone()), open)
         };
@@ -194,6 +204,7 @@ impl Freshness {
     pub fn forget(&self, key: &ObjectKey) {
         let mut state = self.state();
         state.unpark(key);
+        self.0.queue.release(key);
         state.expected.remove(key);
         state.uncertain.remove(key);
     }
@@ -209,10 +220,7 @@ impl Freshness {
             let state = self.state();
             state.parked.iter().filter(|(_, at)| **at <= now).map(|(key, _)| key.clone()).collect()
         };
-        for key in late {
-            self.state().unpark(&key);
-            self.0.queue.add(key);
-        }
+        self.wake(late);
     }
 
     fn notice(&self, cache: usize, news: News<'_>) {
@@ -225,15 +233,24 @@ impl Freshness {
                 }
                 News::Listed => state.parked.keys().cloned().collect(),
             };
+            let only = match news {
+                News::Object(object) => Some((cache, object)),
+                News::Listed => None,
+            };
             keys.into_iter()
                 .filter(|key| {
-                    state.settle(key);
+                    state.settle(key, only);
                     !state.expected.contains_key(key)
                 })
                 .collect()
         };
-        for key in woken {
+        self.wake(woken);
+    }
+
+    fn wake(&self, keys: Vec<ObjectKey>) {
+        for key in keys {
             self.state().unpark(&key);
+            self.0.queue.release(&key);
             self.0.queue.add(key);
         }
     }
@@ -248,12 +265,14 @@ impl State {
         })
     }
 
-    /// Drops what the caches show by now.
-    fn settle(&mut self, key: &ObjectKey) {
+    /// Drops what the caches show by now: of one object, or of all.
+    fn settle(&mut self, key: &ObjectKey, only: Option<(usize, &ObjectKey)>) {
         let Self { caches, expected, .. } = self;
         let Some(list) = expected.get_mut(key) else { return };
         list.retain(|expectation| {
-            caches.get(expectation.cache).is_some_and(|cache| !shows(cache.as_ref(), expectation))
+            let is_meant = only.is_none_or(|one| one == (expectation.cache, &expectation.object));
+            let cache = caches.get(expectation.cache);
+            !is_meant || cache.is_some_and(|cache| !shows(cache.as_ref(), expectation))
         });
         if list.is_empty() {
             expected.remove(key);

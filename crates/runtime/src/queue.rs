@@ -87,6 +87,7 @@ struct State {
     due: BTreeSet<(Instant, ObjectKey)>,
     failures: BTreeMap<ObjectKey, Failing>,
     resting: BTreeMap<ObjectKey, Instant>,
+    held: BTreeSet<ObjectKey>,
     bucket: Bucket,
 }
 
@@ -111,6 +112,7 @@ impl Queue {
             due: BTreeSet::new(),
             failures: BTreeMap::new(),
             resting: BTreeMap::new(),
+            held: BTreeSet::new(),
             bucket: Bucket::new(options.qps, options.burst),
         };
         if let Some(metrics) = &metrics {
@@ -247,6 +249,16 @@ impl Queue {
         }
     }
 
+    /// The key is not handed out until it is [released](Self::release), whoever adds it meanwhile: it could do nothing.
+    pub fn hold(&self, key: &ObjectKey) {
+        self.state().held.insert(key.clone());
+    }
+
+    /// Ends [`Self::hold`]. Whoever releases a key that has work adds it too: what was added meanwhile is forgotten.
+    pub fn release(&self, key: &ObjectKey) {
+        self.state().held.remove(key);
+    }
+
     /// Nothing more is handed out.
     pub fn close(&self) {
         self.0.closed.ask();
@@ -287,6 +299,9 @@ impl Queue {
 
 impl State {
     fn add(&mut self, key: ObjectKey, priority: Priority) {
+        if self.held.contains(&key) {
+            return;
+        }
         if self.running.contains_key(&key) {
             let known = self.again.entry(key).or_insert(priority);
             *known = (*known).max(priority);

@@ -9,6 +9,8 @@ use jiff::Timestamp;
 use kruise_api::{cloneset::v1beta1::CloneSet, gates::Gates};
 
 use crate::{
+    effect::Effect,
+    object::POD,
     pod::{Metadata, Pairs, Pod},
     revision::Revision,
     text::Text,
@@ -48,7 +50,48 @@ pub struct Observed {
     pub exclude_preparing_delete: bool,
     /// Whether the server has `pods/resize`.
     pub resize_subresource: bool,
+    /// How much may be written.
+    pub room: Room,
     /// Makes the ids of new pods random. With the same seed the same pods give the same ids. Keep it until it is certain
     /// that a pod was made, so that trying again cannot make a second one and claims find their pod; change it then.
     pub seed: u64,
+}
+
+/// How many writes a pass may plan, for each resource that it writes to for each pod. What is beyond that is left to a
+/// later pass, which sees more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// To `pods`.
+    pub pods: usize,
+    /// To `pods/status`.
+    pub status: usize,
+}
+
+impl Default for Room {
+    /// No end of it.
+    fn default() -> Self {
+        Self { pods: usize::MAX, status: usize::MAX }
+    }
+}
+
+impl Room {
+    /// Takes the place of an effect. Tells whether there was one.
+    pub(super) fn take(&mut self, effect: &Effect) -> bool {
+        let left = match effect.endpoint() {
+            Some((POD, None)) => &mut self.pods,
+            Some((POD, Some("status"))) => &mut self.status,
+            _ => return true,
+        };
+        let fits = *left > 0;
+        *left = left.saturating_sub(1);
+        fits
+    }
+
+    /// What is left after these.
+    pub(super) fn after(mut self, effects: &[Effect]) -> Self {
+        for effect in effects {
+            self.take(effect);
+        }
+        self
+    }
 }

@@ -7,7 +7,8 @@ use kruise_api::lifecycle::State;
 use serde_json::json;
 
 use super::{
-    CLONE_SET, Desired, Failures, Observed, Part, Purpose, claims, pre_download, scale, status, update,
+    CLONE_SET, Desired, Failures, Observed, Part, Purpose, Room, Standing, claims, pre_download, scale,
+    update,
     view::{self, Revisions, View},
 };
 use crate::{
@@ -39,16 +40,14 @@ impl Plan {
         self.purposes.push(purpose);
     }
 
-    /// Leaves all but the first effects on each resource to a later pass.
-    pub fn keep_first(&mut self, count: usize) {
-        let mut counts = std::collections::BTreeMap::new();
-        let mut keep = |effect: &Effect| {
-            let place = counts.entry(effect.endpoint()).or_insert(0);
-            *place += 1;
-            *place <= count
-        };
+    /// Leaves what has no room to a later pass. Claims come a pass before their pods and belong to ids of this very plan:
+    /// then nothing may be left out.
+    fn keep_to(&mut self, mut room: Room, has_claims: bool) {
+        if has_claims {
+            return;
+        }
         let both = std::mem::take(&mut self.effects).into_iter().zip(std::mem::take(&mut self.purposes));
-        (self.effects, self.purposes) = both.filter(|(effect, _)| keep(effect)).unzip();
+        (self.effects, self.purposes) = both.filter(|(effect, _)| room.take(effect)).unzip();
     }
 
     pub(super) fn wake(&mut self, after: Duration) {
@@ -56,22 +55,37 @@ impl Plan {
     }
 }
 
-/// Decides one safe step.
-pub fn plan(seen: &Observed) -> Plan {
-    let mut plan = Plan::default();
+/// Decides one safe step, and says how things stand: both from one look at the pods.
+pub fn decide(seen: &Observed) -> (Plan, Standing) {
     let desired = match Desired::of(seen) {
         Ok(desired) => desired,
         Err(error) => {
-            plan.failures.scale = Some(chain(&error));
-            plan.reasons.push(chain(&error));
-            return plan;
+            let error = chain(&error);
+            let failures = Failures { scale: Some(error.clone()), ..Failures::default() };
+            let plan = Plan { failures, reasons: vec![error.clone()], ..Plan::default() };
+            return (plan, Standing::broken(error));
         }
     };
-    if seen.set.metadata.deletion_timestamp.is_some() {
-        return plan;
-    }
     let view = View::new(seen, &desired);
     let revisions = view.revisions();
+    let standing = Standing::new(&view, &revisions);
+    if seen.set.metadata.deletion_timestamp.is_some() {
+        return (Plan::default(), standing);
+    }
+    let mut plan = next(&view, &revisions);
+    if let Some(deadline) = standing.deadline(seen) {
+        plan.wake(deadline);
+    }
+    (plan, standing)
+}
+
+/// Decides one safe step.
+pub fn plan(seen: &Observed) -> Plan {
+    decide(seen).0
+}
+
+fn next(view: &View<'_>, revisions: &Revisions<'_>) -> Plan {
+    let mut plan = Plan::default();
     // A revision comes before everything that refers to it.
     match &revisions.found {
         Found::Missing(new) => {
@@ -89,17 +103,15 @@ pub fn plan(seen: &Observed) -> Plan {
         }
         Found::Newest(_) => {}
     }
-    release(&view, &mut plan);
-    pre_download::run(&view, &revisions, &mut plan);
-    let scaled = scale::run(&view, &revisions, &mut plan);
-    claims::clean_up(&view, &scaled.ids, &mut plan);
-    update::run(&view, &revisions, scaled.stops, &mut plan);
-    forget_names(&view, &mut plan);
-    truncate(&view, &revisions, &mut plan);
-    wake_when_ready(&view, &mut plan);
-    if let Some(deadline) = status::deadline(seen, &desired) {
-        plan.wake(deadline);
-    }
+    release(view, &mut plan);
+    pre_download::run(view, revisions, &mut plan);
+    let scaled = scale::run(view, revisions, &mut plan);
+    claims::clean_up(view, &scaled.ids, &mut plan);
+    update::run(view, revisions, scaled.stops, &mut plan);
+    forget_names(view, &mut plan);
+    truncate(view, revisions, &mut plan);
+    wake_when_ready(view, &mut plan);
+    plan.keep_to(view.seen.room, !view.desired.claims.is_empty());
     plan
 }
 

@@ -38,10 +38,11 @@ pub(super) fn ids(view: &View<'_>, wanted: usize) -> Vec<Text> {
         wanted = wanted.saturating_sub(reserved).max(ids.len());
     }
     let mut random = Random::new(view);
+    let mut taken: BTreeSet<Text> = ids.iter().cloned().collect();
     while ids.len() < wanted {
         let id = random.id();
         // Without reuse, claims of such an id were made for this very pod in the last pass, or go.
-        if !used.contains(&id) && !ids.contains(&id) {
+        if !used.contains(&id) && taken.insert(id.clone()) {
             ids.push(id);
         }
     }

@@ -1,5 +1,7 @@
 //! Adding and removing pods.
 
+use std::collections::BTreeSet;
+
 use kruise_api::{gates::Gate, lifecycle::State};
 
 use super::{
@@ -104,7 +106,8 @@ fn scale_out(
     }
     let old = usize::try_from(numbers.up_old).unwrap_or(0);
     let mut changed = false;
-    for (index, id) in ids.iter().enumerate() {
+    let room = if view.desired.claims.is_empty() { view.seen.room.pods } else { usize::MAX };
+    for (index, id) in ids.iter().enumerate().take(room) {
         let revision = if index < old { &revisions.current } else { &revisions.update };
         create(view, revision, id, plan);
         changed = true;
@@ -157,8 +160,8 @@ fn deletion(pod: &Pod) -> Purpose {
 /// counts those that stay.
 pub(super) fn replace(view: &View<'_>, pods: &[&Pod], revision: &Revision, plan: &mut Plan) {
     let count = |pods: usize| i64::try_from(pods).unwrap_or(i64::MAX);
-    let goes =
-        |pod: &Pod| view.is_specified(pod) || pods.iter().any(|other| other.metadata.uid == pod.metadata.uid);
+    let replaced: BTreeSet<&Text> = pods.iter().map(|pod| &pod.metadata.uid).collect();
+    let goes = |pod: &Pod| view.is_specified(pod) || replaced.contains(&pod.metadata.uid);
     let is_away = |pod: &&&Pod| is_preparing_delete(pod) || (!goes(pod) && !view.is_available(pod));
     let away = count(view.pods.iter().filter(is_away).count());
     let spare = view.desired.max_unavailable + count(view.pods.len()) - view.desired.replicas;

@@ -12,9 +12,7 @@ use kruise_api::{
 use serde_json::json;
 
 use super::{
-    Desired, Observed,
-    plan::chain,
-    reference,
+    Desired, Observed, decide, reference,
     view::{self, Revisions, View},
 };
 use crate::{
@@ -54,22 +52,60 @@ impl Failures {
     }
 }
 
-/// The status after a pass that saw this, failed so, and has these reasons to wait. It is written only when it differs.
+/// The status after a pass that saw this, failed so, and has these reasons to wait.
 pub fn status(seen: &Observed, failures: &Failures, reasons: &[String]) -> Status {
-    let previous = seen.set.status.clone().unwrap_or_default();
-    let desired = match Desired::of(seen) {
-        Ok(desired) => desired,
-        Err(error) => return broken(seen, previous, &chain(&error)),
-    };
-    let view = View::new(seen, &desired);
-    let revisions = view.revisions();
-    let mut status = counted(&view, &revisions, &previous);
-    status.conditions.clone_from(&previous.conditions);
-    set_failure(&mut status, FAILED_SCALE, failures.scale.as_deref(), seen);
-    set_failure(&mut status, FAILED_UPDATE, failures.update.as_deref(), seen);
-    set_progress(&mut status, &previous, &desired, seen);
-    set_waiting(&mut status, reasons, seen);
-    status
+    decide(seen).1.status(seen, failures, reasons)
+}
+
+/// How the pods of a set stand, as a pass saw them: what a status is made of, once it is known what failed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Standing(Result<Counted, String>);
+
+/// The numbers, and what the spec says about them.
+#[derive(Clone, Debug, PartialEq)]
+struct Counted {
+    status: Status,
+    replicas: i64,
+    paused: bool,
+    deadline: Option<SignedDuration>,
+}
+
+impl Standing {
+    pub(super) fn new(view: &View<'_>, revisions: &Revisions<'_>) -> Self {
+        let Desired { replicas, paused, progress_deadline: deadline, .. } = *view.desired;
+        Self(Ok(Counted { status: counted(view, revisions), replicas, paused, deadline }))
+    }
+
+    /// Of a spec that cannot be carried out.
+    pub(super) fn broken(error: String) -> Self {
+        Self(Err(error))
+    }
+
+    /// The status after the pass that saw this, failed so, and has these reasons to wait. It is written only when it
+    /// differs.
+    pub fn status(&self, seen: &Observed, failures: &Failures, reasons: &[String]) -> Status {
+        let previous = seen.set.status.clone().unwrap_or_default();
+        let counted = match &self.0 {
+            Ok(counted) => counted,
+            Err(error) => return broken(seen, previous, error),
+        };
+        let mut status = Status { conditions: previous.conditions.clone(), ..counted.status.clone() };
+        set_failure(&mut status, FAILED_SCALE, failures.scale.as_deref(), seen);
+        set_failure(&mut status, FAILED_UPDATE, failures.update.as_deref(), seen);
+        set_progress(&mut status, &previous, counted, seen);
+        set_waiting(&mut status, reasons, seen);
+        status
+    }
+
+    /// How long until the deadline of a running update.
+    pub(super) fn deadline(&self, seen: &Observed) -> Option<Duration> {
+        let deadline = self.0.as_ref().ok()?.deadline?;
+        let status = self.status(seen, &Failures::default(), &[]);
+        let condition = status.conditions.iter().find(|condition| condition.kind == PROGRESSING)?;
+        let start = condition.last_update_time.filter(|_| condition.reason.as_deref() == Some(UPDATED))?;
+        let left = deadline.saturating_sub(seen.now.duration_since(start.0)).max(SignedDuration::ZERO);
+        Some(Duration::try_from(left).ok()? + Duration::from_secs(1))
+    }
 }
 
 /// The write that brings a status up to date, if one is needed. Nobody else writes it, so it needs no version.
@@ -89,27 +125,29 @@ fn broken(seen: &Observed, mut status: Status, error: &str) -> Status {
     status
 }
 
-fn counted(view: &View<'_>, revisions: &Revisions<'_>, previous: &Status) -> Status {
-    let count = |wanted: &dyn Fn(&crate::pod::Pod) -> bool| -> i32 {
-        i32::try_from(view.pods.iter().filter(|pod| wanted(pod)).count()).unwrap_or(i32::MAX)
-    };
-    let is_new = |pod: &crate::pod::Pod| view::is_on(pod, &revisions.update);
+fn counted(view: &View<'_>, revisions: &Revisions<'_>) -> Status {
     let update = revisions.update.name();
+    let previous = view.seen.set.status.as_ref().and_then(|status| status.collision_count);
     let mut status = Status {
         observed_generation: view.seen.set.metadata.generation,
-        replicas: count(&|_| true),
-        ready_replicas: count(&view::is_ready),
-        available_replicas: count(&|pod| view.is_available(pod)),
-        updated_replicas: count(&is_new),
-        updated_ready_replicas: count(&|pod| is_new(pod) && view::is_ready(pod)),
-        updated_available_replicas: Some(count(&|pod| is_new(pod) && view.is_available(pod))),
         expected_updated_replicas: i32::try_from(view.desired.replicas - view.desired.partition).ok(),
         update_revision: Some(update.to_owned()),
         current_revision: Some(revisions.current.name().to_owned()),
-        collision_count: Some(previous.collision_count.unwrap_or(0)),
-        conditions: Vec::new(),
+        collision_count: Some(previous.unwrap_or(0)),
         label_selector: Some(selector_text(&view.desired.selector)),
+        ..Status::default()
     };
+    let mut updated_available = 0;
+    for pod in &view.pods {
+        let is_new = i32::from(view::is_on(pod, &revisions.update));
+        let (is_ready, is_available) = (i32::from(view::is_ready(pod)), i32::from(view.is_available(pod)));
+        status.replicas += 1;
+        status.ready_replicas += is_ready;
+        status.available_replicas += is_available;
+        status.updated_replicas += is_new;
+        status.updated_ready_replicas += is_new * is_ready;
+        updated_available += is_new * is_available;
+    }
     if let Found::Missing(new) = &revisions.found {
         status.collision_count = Some(new.collision_count);
     }
@@ -117,7 +155,7 @@ fn counted(view: &View<'_>, revisions: &Revisions<'_>, previous: &Status) -> Sta
         status.current_revision = Some(update.to_owned());
     }
     // The original leaves these two out when they are zero.
-    status.updated_available_replicas = status.updated_available_replicas.filter(|count| *count != 0);
+    status.updated_available_replicas = Some(updated_available).filter(|count| *count != 0);
     status.expected_updated_replicas = status.expected_updated_replicas.filter(|count| *count != 0);
     status
 }
@@ -152,15 +190,15 @@ fn set_waiting(status: &mut Status, reasons: &[String], seen: &Observed) {
     set_failure(status, WAITING, message.as_deref(), seen);
 }
 
-fn set_progress(status: &mut Status, previous: &Status, desired: &Desired, seen: &Observed) {
+fn set_progress(status: &mut Status, previous: &Status, counted: &Counted, seen: &Observed) {
     let before = status.conditions.iter().find(|condition| condition.kind == PROGRESSING).cloned();
-    let Some(deadline) = desired.progress_deadline else {
+    let Some(deadline) = counted.deadline else {
         status.conditions.retain(|condition| condition.kind != PROGRESSING);
         return;
     };
     let is_same_revision = previous.update_revision == status.update_revision;
     let (reason, message) =
-        progress(status, before.as_ref().filter(|_| is_same_revision), desired, deadline, seen);
+        progress(status, before.as_ref().filter(|_| is_same_revision), counted, deadline, seen);
     let state = if reason == EXCEEDED { "False" } else { "True" };
     let restarts = reason == UPDATED && !is_same_revision;
     let is_same = before
@@ -189,7 +227,7 @@ fn set_progress(status: &mut Status, previous: &Status, desired: &Desired, seen:
 fn progress(
     status: &Status,
     before: Option<&ProgressCondition>,
-    desired: &Desired,
+    counted: &Counted,
     deadline: SignedDuration,
     seen: &Observed,
 ) -> (&'static str, String) {
@@ -197,14 +235,14 @@ fn progress(
     let expected = status.expected_updated_replicas.unwrap_or(0);
     let all = [status.replicas, status.updated_replicas, available];
     if status.current_revision == status.update_revision
-        && all.into_iter().all(|count| i64::from(count) == desired.replicas)
+        && all.into_iter().all(|count| i64::from(count) == counted.replicas)
     {
         return (AVAILABLE, "CloneSet is available".to_owned());
     }
-    if desired.paused {
+    if counted.paused {
         return (PAUSED, "CloneSet is paused".to_owned());
     }
-    if i64::from(expected) < desired.replicas && expected <= available {
+    if i64::from(expected) < counted.replicas && expected <= available {
         return (PARTITION_AVAILABLE, "CloneSet has been paused due to partition ready".to_owned());
     }
     let is_late = before.is_some_and(|before| match before.reason.as_deref() {
@@ -219,16 +257,6 @@ fn progress(
         return (EXCEEDED, format!("CloneSet revision {revision} has timed out progressing"));
     }
     (UPDATED, "CloneSet is progressing".to_owned())
-}
-
-/// How long until the deadline of a running update.
-pub(super) fn deadline(seen: &Observed, desired: &Desired) -> Option<Duration> {
-    let deadline = desired.progress_deadline?;
-    let status = status(seen, &Failures::default(), &[]);
-    let condition = status.conditions.iter().find(|condition| condition.kind == PROGRESSING)?;
-    let start = condition.last_update_time.filter(|_| condition.reason.as_deref() == Some(UPDATED))?;
-    let left = deadline.saturating_sub(seen.now.duration_since(start.0)).max(SignedDuration::ZERO);
-    Some(Duration::try_from(left).ok()? + Duration::from_secs(1))
 }
 
 /// A selector as people and autoscalers write it.

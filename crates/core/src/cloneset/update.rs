@@ -13,7 +13,7 @@ use kruise_api::{
 use serde_json::json;
 
 use super::{
-    Numbers, Part, Plan, Policy, Purpose, numbers,
+    Numbers, Part, Plan, Policy, Purpose, Room, numbers,
     plan::is_preparing_delete,
     pods, scale,
     view::{Revisions, View, is_on, revision_label},
@@ -44,8 +44,9 @@ pub(super) fn run(view: &View<'_>, revisions: &Revisions<'_>, scaled: bool, plan
     } else {
         choose(view, revisions, &numbers, target, plan)
     };
+    let changes = Changes::new(view, revisions, &chosen, target);
     let roles: BTreeMap<&Text, Role> =
-        chosen.iter().map(|pod| (&pod.metadata.name, role(view, revisions, pod, target))).collect();
+        chosen.iter().map(|pod| (&pod.metadata.name, role(view, &changes, pod))).collect();
     maintain(view, revisions, &others, &roles, plan);
     if scaled {
         return;
@@ -53,6 +54,7 @@ pub(super) fn run(view: &View<'_>, revisions: &Revisions<'_>, scaled: bool, plan
     let Some(policy) = view.desired.policy else { return };
     let written = written_pods(plan);
     let mut replaced = Vec::new();
+    let mut room = view.seen.room.after(&plan.effects);
     for pod in chosen.into_iter().filter(|pod| !written.contains(&pod.metadata.name)) {
         if view.gate(Gate::PodUnavailableBudgetUpdateGate) && view.seen.protected.contains(&pod.metadata.name)
         {
@@ -60,7 +62,13 @@ pub(super) fn run(view: &View<'_>, revisions: &Revisions<'_>, scaled: bool, plan
             plan.wake(BUDGET_RETRY);
             break;
         }
-        match step(view, revisions, pod, target, policy, plan) {
+        if room == (Room { pods: 0, status: 0 }) {
+            break;
+        }
+        let before = plan.effects.len();
+        let stepped = step(view, &changes, pod, policy, plan);
+        room = room.after(plan.effects.get(before..).unwrap_or_default());
+        match stepped {
             Ok(Stepped::Done) => {}
             Ok(Stepped::Replace) => replaced.push(pod),
             Err(error) => {
@@ -91,11 +99,38 @@ enum Role {
     Starting,
 }
 
-fn role(view: &View<'_>, revisions: &Revisions<'_>, pod: &Pod, target: &Revision) -> Role {
-    let in_place = !matches!(view.desired.policy, None | Some(Policy::ReCreate));
-    let possible =
-        || revisions.of(pod).and_then(|from| in_place::compare(from, target, &view.desired.in_place));
-    if in_place && asks_first(view, pod) == Ok(false) && possible().is_some() {
+/// How pods get from their revisions to another one in place: found out once for all pods of a revision.
+struct Changes<'a> {
+    target: &'a Revision,
+    /// From a revision by its name; nothing where it cannot be done in place.
+    from: Vec<(&'a str, Option<in_place::Update>)>,
+}
+
+impl<'a> Changes<'a> {
+    fn new(view: &View<'_>, revisions: &'a Revisions<'_>, chosen: &[&Pod], target: &'a Revision) -> Self {
+        let compare = |from: &Revision| in_place::compare(from, target, &view.desired.in_place);
+        let from = match view.desired.policy {
+            None | Some(Policy::ReCreate) => Vec::new(),
+            Some(Policy::InPlaceIfPossible | Policy::InPlaceOnly) => {
+                let named: BTreeSet<&str> = chosen.iter().filter_map(|pod| revision_label(pod)).collect();
+                let is_used = |from: &&&'a Revision| {
+                    named.iter().any(|label| revision::is_label_of(label, from.name()))
+                };
+                revisions.all.iter().filter(is_used).map(|from| (from.name(), compare(from))).collect()
+            }
+        };
+        Self { target, from }
+    }
+
+    /// The change of one pod, if it can be made in place.
+    fn of(&self, pod: &Pod) -> Option<&in_place::Update> {
+        let label = revision_label(pod)?;
+        self.from.iter().find(|(name, _)| revision::is_label_of(label, name))?.1.as_ref()
+    }
+}
+
+fn role(view: &View<'_>, changes: &Changes<'_>, pod: &Pod) -> Role {
+    if asks_first(view, pod) == Ok(false) && changes.of(pod).is_some() {
         Role::Starting
     } else {
         Role::Chosen
@@ -222,21 +257,15 @@ fn choose<'a>(
 /// The next step of one pod towards a revision.
 fn step(
     view: &View<'_>,
-    revisions: &Revisions<'_>,
+    changes: &Changes<'_>,
     pod: &Pod,
-    target: &Revision,
     policy: Policy,
     plan: &mut Plan,
 ) -> Result<Stepped, String> {
     let name = &pod.metadata.name;
-    let change = match policy {
-        Policy::ReCreate => None,
-        Policy::InPlaceIfPossible | Policy::InPlaceOnly => {
-            revisions.of(pod).and_then(|from| in_place::compare(from, target, &view.desired.in_place))
-        }
-    };
-    match change {
-        Some(change) => update_in_place(view, pod, target, &change, plan).map(|()| Stepped::Done),
+    let target = changes.target;
+    match changes.of(pod) {
+        Some(change) => update_in_place(view, pod, target, change, plan).map(|()| Stepped::Done),
         None if policy == Policy::InPlaceOnly => {
             Err(format!("find Pod {name} update strategy is InPlaceOnly but can not update in-place"))
         }

@@ -184,12 +184,6 @@ impl Revisions<'_> {
         }
         images
     }
-
-    /// The revision that a pod is labelled with.
-    pub(super) fn of(&self, pod: &Pod) -> Option<&Revision> {
-        let label = revision_label(pod)?;
-        self.all.iter().copied().find(|revision| revision::is_label_of(label, revision.name()))
-    }
 }
 
 pub(super) fn revision_label(pod: &Pod) -> Option<&str> {

@@ -12,7 +12,7 @@ use crate::{
     effect::Effect,
     lifecycle,
     pod::{Condition, Pod},
-    readiness,
+    pod_readiness, readiness,
 };
 
 /// Labels and annotations that a workload writes on a pod when its update begins: the revision, the state.
@@ -106,7 +106,8 @@ fn unready(pod: &Pod, now: Timestamp) -> Effect {
     readiness::status_patch(pod, conditions)
 }
 
-/// Ends the pause of a pod. A pod that was never updated gets its first condition so.
+/// Ends the pause of a pod. A pod that was never updated gets its first condition so, together with its first
+/// `KruisePodReady` where it waits for that too: both are needed before a new pod can serve.
 pub(super) fn ready(pod: &Pod, now: Timestamp) -> Option<Effect> {
     let is_done = !pod.has_readiness_gate(IN_PLACE_UPDATE_READY)
         || pod.condition(IN_PLACE_UPDATE_READY).is_some_and(Condition::is_true);
@@ -115,6 +116,8 @@ pub(super) fn ready(pod: &Pod, now: Timestamp) -> Option<Effect> {
             "type": IN_PLACE_UPDATE_READY, "status": "True", "reason": null, "message": null,
             "lastTransitionTime": readiness::seconds(now),
         });
-        readiness::status_patch(pod, vec![condition])
+        let is_first = pod.condition(IN_PLACE_UPDATE_READY).is_none();
+        let other = (is_first && pod_readiness::is_waiting(pod)).then(|| pod_readiness::first(now));
+        readiness::status_patch(pod, [condition].into_iter().chain(other).collect())
     })
 }

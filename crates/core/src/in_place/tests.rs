@@ -600,3 +600,23 @@ fn a_new_pod_gets_its_first_condition() {
     pod["spec"]["readinessGates"] = json!([]);
     assert_eq!(next(&pod), Progress::default());
 }
+
+#[test]
+fn a_new_pod_gets_both_of_its_first_conditions_in_one_write() {
+    let mut pod = pod([None, None], json!({}));
+    pod["spec"]["readinessGates"] =
+        json!([{"conditionType": "InPlaceUpdateReady"}, {"conditionType": "KruisePodReady"}]);
+    let told = |pod: &Value| -> Vec<(Value, Value)> {
+        let progress = next(pod);
+        let patch = written(&progress);
+        let conditions = patch["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        conditions.iter().map(|one| (one["type"].clone(), one["status"].clone())).collect()
+    };
+    pod["status"]["conditions"] = json!([]);
+    let both = [("InPlaceUpdateReady", "True"), ("KruisePodReady", "True")];
+    assert_eq!(told(&pod), both.map(|(kind, status)| (json!(kind), json!(status))));
+    pod["status"]["conditions"] = json!([{"type": "KruisePodReady", "status": "False", "message": "[]"}]);
+    assert_eq!(told(&pod), [(json!("InPlaceUpdateReady"), json!("True"))], "somebody holds it");
+    pod["status"]["conditions"] = json!([{"type": "InPlaceUpdateReady", "status": "False"}]);
+    assert_eq!(told(&pod), [(json!("InPlaceUpdateReady"), json!("True"))], "only the first write says both");
+}

@@ -5,10 +5,11 @@ mod report;
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use kruise_api::cloneset::v1beta1::Status;
 use kruise_core::{
-    cloneset::{self, CLONE_SET},
-    object::{ObjectKey, ObjectRef},
+    cloneset::{self, CLONE_SET, Room},
+    object::{ObjectKey, ObjectRef, POD},
 };
 use kruise_runtime::controller::{Context, Controller, Error, Next};
 
@@ -19,9 +20,11 @@ use observe::Observer;
 /// The name.
 pub const NAME: &str = "cloneset-controller";
 
-/// A pass writes at most so often to one resource before it looks again: a set that is scaled by thousands must hear within
-/// seconds that someone has changed their mind.
-const STRIDE: usize = 64;
+/// A pass plans as much as can be written within this time, and then looks again: a set that is scaled by thousands must
+/// hear soon that someone has changed their mind, and a pod must not wait long for its next step.
+const PASS: Duration = Duration::from_secs(1);
+/// How old a status may become while pods are changed.
+const TELL_EVERY: SignedDuration = SignedDuration::from_secs(5);
 /// When to look again after a pass that changed something, if its changes are not heard of before.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
@@ -73,37 +76,36 @@ async fn pass(observer: &Observer, context: &Context, key: &ObjectKey) -> Result
     if set.metadata.deletion_timestamp.is_some() {
         return Ok(Next::Done);
     }
-    let Some(seen) = observer.observe(context, key, set) else {
+    let room =
+        Room { pods: context.room((POD, None), PASS), status: context.room((POD, Some("status")), PASS) };
+    let Some(seen) = observer.observe(context, key, set, room) else {
         return Ok(Next::After(LOOK_AGAIN));
     };
-    let mut plan = cloneset::plan(&seen);
+    let (plan, standing) = cloneset::decide(&seen);
     for reason in &plan.reasons {
         tracing::debug!(reason, "waits");
     }
     for problem in [&plan.failures.scale, &plan.failures.update].into_iter().flatten() {
         tracing::warn!(problem, "cannot go on with all pods");
     }
-    // Claims come a pass before their pods and belong to ids of this very plan.
-    if seen.set.spec.volume_claim_templates.is_none() {
-        plan.keep_first(STRIDE);
-    }
     let told = report::told(&plan, &cloneset::reference(&seen.set));
     let outcome = context.try_act(key, &told.effects).await;
     observer.remember(context, key, &told, &outcome);
     let failures = report::failures(&told, &outcome, context, key).await.or(plan.failures.clone());
 
-    let status = cloneset::status(&seen, &failures, &plan.reasons);
+    let status = standing.status(&seen, &failures, &plan.reasons);
     let write = cloneset::status_write(&seen.set, &status);
     let facts = |status: &Status| {
         let conditions = status.conditions.iter().filter(|condition| condition.kind != cloneset::WAITING);
         (status.observed_generation, conditions.cloned().collect::<Vec<_>>())
     };
     let is_told = seen.set.status.as_ref().is_some_and(|before| facts(before) == facts(&status));
-    // What was changed is counted when it is seen, a moment later.
-    let counts_later = outcome.done > 0 && is_told;
+    // What was changed is counted when it is seen, a moment later. Who watches a long rollout still sees it move.
+    let counts_later = outcome.done > 0 && is_told && observer.told_within(key, seen.now, TELL_EVERY);
     let mut written = Ok(());
     if let Some(write) = write.filter(|_| !counts_later) {
         written = context.act(key, &[write]).await;
+        observer.has_told(key, seen.now);
     }
     context.rest(key, rest(seen.pods.len()));
     outcome.ok()?;

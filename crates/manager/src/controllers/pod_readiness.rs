@@ -1,7 +1,7 @@
 //! Gives pods with the readiness gate `KruisePodReady` their first condition. The smallest controller, and the shape of
 //! all others: which news wakes which key, look, plan, act.
 
-use kruise_core::pod_readiness;
+use kruise_core::pod_readiness::{self, Turn};
 use kruise_runtime::controller::{Controller, Next};
 
 use super::{environment, workers};
@@ -26,7 +26,15 @@ pub fn controller(shared: &Shared) -> Controller {
             let pods = pods.clone();
             async move {
                 let Some(pod) = pods.get(&key) else { return Ok(Next::Forget) };
-                context.act(&key, &pod_readiness::plan(&pod, context.clock().now())).await?;
+                let now = context.clock().now();
+                if !pod_readiness::is_waiting(&pod) {
+                    return Ok(Next::Done);
+                }
+                match pod_readiness::turn(&pod, now) {
+                    Turn::Now => context.act(&key, &pod_readiness::plan(&pod, now)).await?,
+                    Turn::After(time) => return Ok(Next::After(time)),
+                    Turn::WithNode => {}
+                }
                 Ok(Next::Done)
             }
         })

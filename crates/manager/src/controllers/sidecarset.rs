@@ -5,6 +5,7 @@ mod report;
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use kruise_core::{
     effect::Effect,
     object::{ObjectKey, ObjectRef},
@@ -23,6 +24,8 @@ use observe::Observer;
 /// The name.
 pub const NAME: &str = "sidecarset-controller";
 
+/// How old a status may become while pods are changed.
+const COUNT_EVERY: SignedDuration = SignedDuration::from_secs(5);
 /// When to look again after a pass that changed something, if its changes are not heard of before.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
@@ -97,10 +100,11 @@ async fn pass(observer: &Observer, context: &Context, key: &ObjectKey) -> Result
     // What was changed is counted when it is seen, a moment later.
     let observed = |status: &kruise_api::sidecarset::v1beta1::Status| status.observed_generation;
     let is_told = seen.set.status.as_ref().is_some_and(|before| observed(before) == observed(&status));
-    let counts_later = outcome.done > 0 && is_told;
+    let counts_later = outcome.done > 0 && is_told && observer.counted_within(key, seen.now, COUNT_EVERY);
     let mut written = Ok(());
     if let Some(write) = control::status_write(&seen.set, &status).filter(|_| !counts_later) {
         written = context.act(key, &[write]).await;
+        observer.has_counted(key, seen.now);
     }
     context.rest(key, rest(seen.pods.len()));
     outcome.ok()?;

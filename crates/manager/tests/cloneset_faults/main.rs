@@ -8,6 +8,7 @@
 mod classes;
 
 mod many;
+mod pace;
 mod process;
 mod settings;
 mod truth;

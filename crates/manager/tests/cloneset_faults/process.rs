@@ -7,7 +7,7 @@ use kruise_core::{
     object::{CONTROLLER_REVISION, PERSISTENT_VOLUME_CLAIM, POD},
 };
 use kruise_manager::{controllers::cloneset, shared::Shared};
-use kruise_runtime::{cache, random::Random, scope::Stop};
+use kruise_runtime::{cache, controller::Controller, random::Random, scope::Stop};
 use kruise_sim::Sim;
 use tokio::task::JoinSet;
 
@@ -23,8 +23,11 @@ impl Process {
     }
 
     pub(crate) fn run(shared: &Shared, resync: Option<Duration>) -> Self {
+        Self::run_all(shared, vec![cloneset::controller(shared)], resync)
+    }
+
+    pub(crate) fn run_all(shared: &Shared, controllers: Vec<Controller>, resync: Option<Duration>) -> Self {
         let client = shared.client.clone();
-        let controller = cloneset::controller(shared);
         let options = cache::Options { resync, ..cache::Options::default() };
         let mut tasks = JoinSet::new();
         let kinds = [POD, CLONE_SET, CONTROLLER_REVISION, PERSISTENT_VOLUME_CLAIM];
@@ -36,7 +39,10 @@ impl Process {
             for kind in kinds {
                 caches.synced(kind, Duration::from_secs(36_000)).await;
             }
-            controller.run(Stop::default(), Duration::from_secs(5)).await;
+            let runs = controllers
+                .into_iter()
+                .map(|controller| controller.run(Stop::default(), Duration::from_secs(5)));
+            futures::future::join_all(runs).await;
         });
         Self { _tasks: tasks }
     }

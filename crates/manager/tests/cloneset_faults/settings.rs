@@ -10,6 +10,11 @@ use kruise_sim::Sim;
 
 /// The parts of a manager that talks to the cluster through its faults and is started with these flags.
 pub(crate) fn shared(sim: &Sim, random: &Random, flags: &[&str]) -> Shared {
+    through(sim.faulty_client(), sim, random, flags)
+}
+
+/// The same with another way to the cluster.
+pub(crate) fn through(client: kube::Client, sim: &Sim, random: &Random, flags: &[&str]) -> Shared {
     let words = ["kruise-manager", "--expectation-timeout=60s"].into_iter().chain(flags.iter().copied());
     let now = *sim.clock();
     let settings = Settings {
@@ -19,5 +24,5 @@ pub(crate) fn shared(sim: &Sim, random: &Random, flags: &[&str]) -> Shared {
         clock: Clock::from_fn(move || now.now()),
         random: random.clone(),
     };
-    Shared::new(sim.faulty_client(), settings, "v1.35.0", Fence::default(), Registry::default())
+    Shared::new(client, settings, "v1.35.0", Fence::default(), Registry::default())
 }

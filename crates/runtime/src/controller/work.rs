@@ -137,6 +137,7 @@ impl Worker {
             End::Well(Next::Forget) => {
                 count("success");
                 freshness.forget(key);
+                self.context.executor.forget(key);
                 queue.rest(key, Duration::ZERO);
                 queue.succeeded(key);
             }

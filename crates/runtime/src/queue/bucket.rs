@@ -30,6 +30,22 @@ impl Bucket {
         if self.tokens >= 0.0 { Duration::ZERO } else { Duration::from_secs_f64(-self.tokens / self.qps) }
     }
 
+    /// Gives back a token that was taken and not used.
+    pub fn give_back(&mut self) {
+        self.tokens = (self.tokens + 1.0).min(self.burst);
+    }
+
+    /// How many tokens can be had within this time, at least one.
+    pub fn room(&mut self, now: Instant, within: Duration) -> usize {
+        if self.qps <= 0.0 {
+            return usize::MAX;
+        }
+        self.fill(now);
+        let tokens = within.as_secs_f64().mul_add(self.qps, self.tokens).max(1.0);
+        // More than a machine word of tokens is all that anybody can ask for.
+        tokens as usize
+    }
+
     /// Takes a token only if there is one now.
     pub fn try_take(&mut self, now: Instant) -> bool {
         self.fill(now);

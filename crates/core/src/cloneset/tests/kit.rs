@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 pub(super) use crate::patch_model::merge;
 use crate::{
-    cloneset::{Failures, Observed, Plan, Purpose, plan, reference, status},
+    cloneset::{Failures, Observed, Plan, Purpose, Room, plan, reference, status},
     effect::{Effect, Patch},
     patch_model::strategic,
     pod::{Metadata, Pod},
@@ -130,6 +130,7 @@ impl World {
             now: self.now,
             gates: Arc::new(self.gates.clone()),
             exclude_preparing_delete: false,
+            room: Room::default(),
             resize_subresource: true,
             seed: self.seed,
         }

@@ -5,7 +5,7 @@ use kruise_api::gates::{Gate, Gates};
 use serde_json::Value;
 
 use crate::{
-    cloneset::{Failures, Observed, plan, status},
+    cloneset::{Failures, Observed, Room, plan, status},
     pod::{Metadata, Pod},
     revision::Revision,
 };
@@ -42,6 +42,7 @@ fn seen(case: &Value, now: Timestamp, gates: Gates) -> Observed {
         now,
         gates: Arc::new(gates),
         exclude_preparing_delete: false,
+        room: Room::default(),
         resize_subresource: true,
         seed: 1,
     }

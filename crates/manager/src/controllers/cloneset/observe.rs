@@ -2,15 +2,16 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use jiff::{SignedDuration, Timestamp};
 use kruise_api::{
     cloneset::v1beta1::CloneSet,
     gates::{Gate, Gates},
 };
 use kruise_core::{
-    cloneset::{self, Observed, Purpose},
+    cloneset::{self, Observed, Purpose, Room},
     object::ObjectKey,
     pod::{Metadata, Pod},
     revision::Revision,
@@ -34,12 +35,14 @@ pub(super) struct Observer {
     gates: Arc<Gates>,
     /// Where the ids of the next pods come from, for each set. It stays until a pod was certainly made.
     seeds: Arc<Mutex<BTreeMap<ObjectKey, u64>>>,
+    /// When the status of each set was written last.
+    told: Arc<Mutex<BTreeMap<ObjectKey, Timestamp>>>,
 }
 
 impl Observer {
     pub(super) fn new(shared: &Shared) -> Self {
         let gates = Arc::new(shared.settings.gates.clone());
-        Self { shared: shared.clone(), gates, seeds: Arc::default() }
+        Self { shared: shared.clone(), gates, seeds: Arc::default(), told: Arc::default() }
     }
 
     /// Whether images are pulled ahead of updates in place.
@@ -52,7 +55,13 @@ impl Observer {
     }
 
     /// Everything; nothing while something is still being read for the first time.
-    pub(super) fn observe(&self, context: &Context, key: &ObjectKey, set: Arc<CloneSet>) -> Option<Observed> {
+    pub(super) fn observe(
+        &self,
+        context: &Context,
+        key: &ObjectKey,
+        set: Arc<CloneSet>,
+        room: Room,
+    ) -> Option<Observed> {
         let caches = &self.shared.caches;
         let uid = set.metadata.uid.clone().unwrap_or_default();
         let pods = caches.pods.by_index(BY_OWNER, &uid);
@@ -74,6 +83,7 @@ impl Observer {
             now: context.clock().now(),
             gates: self.gates.clone(),
             exclude_preparing_delete: self.shared.settings.options.cloneset_scaling_exclude_preparing_delete,
+            room,
             resize_subresource: self.shared.resize_subresource,
             seed: *self.seeds().entry(key.clone()).or_insert_with(|| context.random().next_u64()),
             set,
@@ -103,11 +113,26 @@ impl Observer {
         }
     }
 
-    pub(super) fn forget(&self, key: &ObjectKey) {
-        self.seeds().remove(key);
+    /// The status was written.
+    pub(super) fn has_told(&self, key: &ObjectKey, now: Timestamp) {
+        self.told().insert(key.clone(), now);
     }
 
-    fn seeds(&self) -> std::sync::MutexGuard<'_, BTreeMap<ObjectKey, u64>> {
+    /// Whether the status was written within this time.
+    pub(super) fn told_within(&self, key: &ObjectKey, now: Timestamp, time: SignedDuration) -> bool {
+        self.told().get(key).is_some_and(|told| now.duration_since(*told) < time)
+    }
+
+    pub(super) fn forget(&self, key: &ObjectKey) {
+        self.seeds().remove(key);
+        self.told().remove(key);
+    }
+
+    fn told(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, Timestamp>> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn seeds(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, u64>> {
         self.seeds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

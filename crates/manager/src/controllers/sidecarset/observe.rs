@@ -45,6 +45,8 @@ struct Memory {
     held: BTreeMap<ObjectKey, (Text, Timestamp)>,
     /// When people heard last why something waits.
     told: Option<Timestamp>,
+    /// When the status was written last.
+    counted: Option<Timestamp>,
 }
 
 impl Observer {
@@ -139,6 +141,17 @@ impl Observer {
             *told = Some(now);
         }
         may
+    }
+
+    /// The status was written.
+    pub(super) fn has_counted(&self, key: &ObjectKey, now: Timestamp) {
+        self.memory().entry(key.clone()).or_default().counted = Some(now);
+    }
+
+    /// Whether the status was written within this time.
+    pub(super) fn counted_within(&self, key: &ObjectKey, now: Timestamp, time: SignedDuration) -> bool {
+        let counted = self.memory().get(key).and_then(|memory| memory.counted);
+        counted.is_some_and(|counted| now.duration_since(counted) < time)
     }
 
     /// Why new pods get nothing from a set.
