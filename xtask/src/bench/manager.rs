@@ -11,13 +11,14 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use std::{env, fs, thread};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Map, Value, json};
 
 use super::local::http::Connection;
 use super::local::{Clock, Cluster};
+use super::webhook;
 use crate::test::cargo;
 
 /// Pods in steps: each step adds Deployments of this many.
@@ -25,9 +26,6 @@ const STEP: usize = 10_000;
 const STEPS: [usize; 3] = [10_000, 50_000, 150_000];
 const NODES: usize = 1_000;
 const IDLE: Duration = Duration::from_secs(30);
-const ADMISSIONS_PER_SECOND: u32 = 500;
-const ADMISSION_SECONDS: u32 = 20;
-const CALLERS: u32 = 4;
 
 pub(super) fn run(root: &Path) -> Result<Value> {
     let build = ["build", "--quiet", "--release", "--package", "kruise-local", "--package", "kruise-manager"];
@@ -67,17 +65,10 @@ pub(super) fn run(root: &Path) -> Result<Value> {
             let used = (manager.cpu()? - before) / IDLE.as_secs_f64() * 1e3;
             println!("{used:.1} m of CPU when idle");
             figures.insert("idle_cpu_millicores".to_owned(), json!(used));
-            let times = manager.admissions()?;
-            let at =
-                |share: f64| times.get((times.len() as f64 * share) as usize).copied().unwrap_or_default();
-            println!(
-                "{} admissions: half within {:?}, 99 of 100 within {:?}",
-                times.len(),
-                at(0.5),
-                at(0.99)
-            );
-            figures.insert("admission_p50_milliseconds".to_owned(), json!(at(0.5).as_secs_f64() * 1e3));
-            figures.insert("admission_p99_milliseconds".to_owned(), json!(at(0.99).as_secs_f64() * 1e3));
+            let times = webhook::admissions(&manager, webhook::Load::BAR)?;
+            println!("{times}");
+            figures.insert("admission_p50_milliseconds".to_owned(), json!(times.milliseconds(0.5)));
+            figures.insert("admission_p99_milliseconds".to_owned(), json!(times.milliseconds(0.99)));
         }
     }
     Ok(Value::Object(figures))
@@ -163,38 +154,12 @@ impl Manager {
         get(self.health, "/readyz").is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
     }
 
-    /// How long admissions of a pod take at the rate of the bar, sorted.
-    fn admissions(&self) -> Result<Vec<Duration>> {
+    /// A connection to its webhooks, as an API server has it.
+    pub(super) fn caller(&self) -> Result<Connection> {
         let path = self.folder.join("certificates/ca-cert.pem");
         let authority =
             CertificateDer::from_pem_slice(&fs::read(path)?).context("cannot read the authority")?;
-        let every = Duration::from_secs(1) * CALLERS / ADMISSIONS_PER_SECOND;
-        let count = ADMISSIONS_PER_SECOND * ADMISSION_SECONDS / CALLERS;
-        let callers: Vec<_> = (0..CALLERS)
-            .map(|_| {
-                let (authority, address) = (authority.clone(), format!("127.0.0.1:{}", self.webhooks));
-                thread::spawn(move || -> Result<Vec<Duration>> {
-                    let mut connection = Connection::to(&address, authority, "")?;
-                    let review = review();
-                    let clock = Clock::new();
-                    let mut times = Vec::new();
-                    for number in 0..count {
-                        thread::sleep((every * number).saturating_sub(clock.elapsed()));
-                        let began = clock.elapsed();
-                        let answer = connection.send("POST", "/mutate-pod", Some(&review))?;
-                        ensure!(answer.pointer("/response/allowed") == Some(&json!(true)), "{answer}");
-                        times.push(clock.elapsed() - began);
-                    }
-                    Ok(times)
-                })
-            })
-            .collect();
-        let mut times = Vec::new();
-        for caller in callers {
-            times.extend(caller.join().map_err(|_| anyhow::anyhow!("a caller panicked"))??);
-        }
-        times.sort();
-        Ok(times)
+        Connection::to(&format!("127.0.0.1:{}", self.webhooks), authority, "")
     }
 }
 
@@ -207,7 +172,7 @@ impl Drop for Manager {
 }
 
 /// Makes or removes the webhook configurations as `cargo xtask generate` writes them.
-fn configurations(root: &Path, connection: &mut Connection, method: &str) -> Result<()> {
+pub(super) fn configurations(root: &Path, connection: &mut Connection, method: &str) -> Result<()> {
     for (file, plural) in
         [("mutating", "mutatingwebhookconfigurations"), ("validating", "validatingwebhookconfigurations")]
     {
@@ -231,7 +196,7 @@ fn available(connection: &mut Connection, name: &str) -> Result<u64> {
 }
 
 /// A template of usual size: two containers, labels, annotations, variables.
-fn template(name: &str) -> Value {
+pub(super) fn template(name: &str) -> Value {
     let container = |name: &str| {
         json!({
             "name": name, "image": format!("registry.example/team/{name}:v1.2.3"),
@@ -253,28 +218,6 @@ fn deployment(name: &str) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
         "spec": {"replicas": STEP, "selector": {"matchLabels": {"app": name}}, "template": template(name)},
-    })
-}
-
-fn review() -> Value {
-    let mut pod = template("bench");
-    for (key, value) in [("apiVersion", "v1"), ("kind", "Pod")] {
-        if let Some(pod) = pod.as_object_mut() {
-            pod.insert(key.to_owned(), value.into());
-        }
-    }
-    if let Some(metadata) = pod.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.insert("name".to_owned(), "bench".into());
-        let owner = json!({"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name": "web", "uid": "u", "controller": true});
-        metadata.insert("ownerReferences".to_owned(), json!([owner]));
-    }
-    json!({
-        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-        "request": {
-            "uid": "bench", "kind": {"group": "", "version": "v1", "kind": "Pod"},
-            "resource": {"group": "", "version": "v1", "resource": "pods"},
-            "operation": "CREATE", "namespace": "default", "name": "bench", "object": pod, "userInfo": {"username": "bench"},
-        },
     })
 }
 
