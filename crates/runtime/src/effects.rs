@@ -1,7 +1,7 @@
 //! The only place that writes to a cluster.
 //!
 //! A plan is a list of [effects](Effect). The [`Executor`] carries them out: with their preconditions, within a rate,
-//! creates more and more at a time (a mistake in a template then costs one refused pod, not thousands). It records each write
+//! creates in growing batches (a mistake in a template then costs one refused pod, not thousands). It records each write
 //! with [freshness](crate::freshness), so that the key that wrote waits until it can read it. It refuses to write when
 //! the process does not lead any more.
 
@@ -15,11 +15,7 @@ use std::{
     time::Duration,
 };
 
-use futures::{
-    FutureExt as _, StreamExt as _,
-    future::join_all,
-    stream::{self, FuturesUnordered},
-};
+use futures::{FutureExt as _, StreamExt as _, future::join_all, stream};
 use kruise_core::{
     effect::{Effect, Endpoint, Patch, Target},
     object::{ObjectKey, Resource},
@@ -177,8 +173,8 @@ struct Inner {
 struct Proven {
     /// What was created, but for its name.
     kind: u64,
-    /// How many at a time.
-    width: usize,
+    /// How many come next at once.
+    size: usize,
 }
 
 impl fmt::Debug for Executor {
@@ -225,8 +221,8 @@ impl Executor {
     }
 
     /// Carries out the effects of one plan for `key`. What goes to different resources goes at the same time. For each,
-    /// changes and deletions come first, then creates, one at first, and with each that went well one more at a time; after
-    /// a failure no other begins. An event is told when the effect before it happened.
+    /// changes and deletions come first, then creates in batches of one, two, four and so on; a batch with a failure is the
+    /// last. An event is told when the effect before it happened.
     pub async fn act(&self, key: &ObjectKey, effects: &[Effect]) -> Outcome {
         let mut by_endpoint: BTreeMap<Endpoint, Vec<Numbered<'_>>> = BTreeMap::new();
         let mut last = None;
@@ -253,38 +249,32 @@ impl Executor {
         let (creates, changes): (Vec<_>, Vec<_>) =
             effects.into_iter().partition(|(_, effect)| matches!(effect, Effect::Create { .. }));
         let mut ended = self.run(key, &changes).await;
-        if !creates.is_empty() {
-            ended.extend(self.create(key, creates).await);
-        }
+        ended.extend(self.create(key, creates).await);
         ended
     }
 
-    /// Creates, more and more at a time. Where the server took such an object just before, it goes on from there.
-    async fn create(&self, key: &ObjectKey, creates: Vec<Numbered<'_>>) -> Vec<Ended> {
-        let most = self.0.options.parallel.max(1);
-        let kind = creates.first().map_or(0, |(_, effect)| fingerprint(effect));
-        let plural =
-            creates.first().and_then(|(_, effect)| effect.endpoint()).map_or("", |(kind, _)| kind.plural);
-        let place = (key.clone(), plural);
+    /// Creates in growing batches. Where the server took such objects just before, they go on with that size.
+    async fn create(&self, key: &ObjectKey, mut creates: Vec<Numbered<'_>>) -> Vec<Ended> {
+        let Some((_, first)) = creates.first() else { return Vec::new() };
+        let kind = fingerprint(first);
+        let place = (key.clone(), first.endpoint().map_or("", |(resource, _)| resource.plural));
         let proven = self.proven().remove(&place).filter(|proven| proven.kind == kind);
-        let mut width = proven.map_or(1, |proven| proven.width);
-        let mut waiting = creates.into_iter();
+        let mut size = proven.map_or(1, |proven| proven.size);
         let mut ended = Vec::new();
         let mut well = true;
-        let mut under_way = FuturesUnordered::new();
-        loop {
-            while well && under_way.len() < width {
-                let Some((index, effect)) = waiting.next() else { break };
-                under_way.push(async move { (index, self.write(key, effect, false).await) }.boxed());
+        while !creates.is_empty() {
+            let rest = creates.split_off(size.min(creates.len()));
+            let batch = self.run(key, &creates).await;
+            well = batch.iter().all(|(_, result)| result.is_ok());
+            size = size.max(creates.len().saturating_mul(2));
+            ended.extend(batch);
+            creates = rest;
+            if !well {
+                ended.extend(creates.drain(..).map(|(index, _)| (index, Err(Why::LeftOut))));
             }
-            let Some((index, result)) = under_way.next().await else { break };
-            well &= result.is_ok();
-            width = (width + usize::from(well)).min(most);
-            ended.push((index, result));
         }
-        ended.extend(waiting.map(|(index, _)| (index, Err(Why::LeftOut))));
         if well {
-            self.proven().insert(place, Proven { kind, width });
+            self.proven().insert(place, Proven { kind, size });
         }
         ended
     }

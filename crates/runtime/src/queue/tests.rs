@@ -144,3 +144,36 @@ async fn a_key_that_rests_comes_once_for_all_that_happened_meanwhile() {
     assert_eq!(queue.next().await, Some(web), "and is rested then");
     assert_eq!(began.elapsed(), Duration::from_millis(100));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_held_does_not_come_whoever_adds_it() {
+    let queue = queue();
+    queue.add(key("a"));
+    assert_eq!(next(&queue).await, "a");
+    queue.hold(&key("a"));
+    queue.add(key("a"));
+    queue.add_after(key("a"), Duration::from_secs(3));
+    queue.set_aside(&key("a"));
+    assert!(nothing_for(&queue, Duration::from_secs(60)).await);
+    queue.release(&key("a"));
+    queue.add(key("a"));
+    assert_eq!(next(&queue).await, "a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bucket_tells_how_much_it_has_room_for() {
+    let mut bucket = Bucket::new(30.0, 50);
+    let second = Duration::from_secs(1);
+    assert_eq!(bucket.room(Instant::now(), second), 80);
+    for _ in 0..50 {
+        bucket.take(Instant::now());
+    }
+    assert_eq!(bucket.room(Instant::now(), second), 30);
+    bucket.give_back();
+    assert_eq!(bucket.room(Instant::now(), second), 31);
+    for _ in 0..100 {
+        bucket.take(Instant::now());
+    }
+    assert_eq!(bucket.room(Instant::now(), second), 1, "others have taken what comes next");
+    assert_eq!(Bucket::new(0.0, 1).room(Instant::now(), second), usize::MAX, "no rate, no limit");
+}

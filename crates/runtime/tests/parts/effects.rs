@@ -15,6 +15,7 @@ use kruise_sim::{
     Sim,
     faults::{Answer, Calls, Effect as Happens, Rule, When},
 };
+use kube::api::PatchParams;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -88,6 +89,47 @@ async fn creates_come_in_growing_batches_and_stop_at_the_first_bad_one() {
     assert_eq!(outcome.failed[0].why, Why::Throttled(Duration::from_secs(1)));
     assert!(outcome.failed[1..].iter().all(|failure| failure.why == Why::LeftOut));
     assert_eq!(outcome.ok().unwrap_err().retry_after(), Duration::from_secs(1));
+}
+
+/// With a template that the server has just taken, nobody has to be careful; with another one they have.
+#[tokio::test(start_paused = true)]
+async fn creates_that_went_well_go_on_without_small_batches_until_what_is_made_differs() {
+    let stage = stage().await;
+    stage.sim.faults().latency(Duration::from_secs(1));
+    let make = |name: String, spec: &str| {
+        let object = json!({"metadata": {"name": name}, "spec": spec});
+        Effect::Create { resource: CONFIG_MAP, namespace: "default".into(), object }
+    };
+    let mut rounds = Vec::new();
+    for (round, spec) in ["a", "a", "b"].into_iter().enumerate() {
+        let effects: Vec<Effect> = (0..8).map(|n| make(format!("c{round}-{n}"), spec)).collect();
+        let start = tokio::time::Instant::now();
+        assert_eq!(stage.executor.act(&key(), &effects).await.done, 8);
+        rounds.push(start.elapsed().as_secs());
+    }
+    assert_eq!(rounds, [4, 1, 4], "seconds, one for each batch");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_wants_a_version_that_is_known_to_be_old_is_not_sent() {
+    let stage = stage().await;
+    let seen = create(&stage.sim, "c").await.metadata;
+    maps(&stage.sim)
+        .patch("c", &PatchParams::default(), &kube::api::Patch::Merge(json!({"data": {"x": "1"}})))
+        .await
+        .unwrap();
+    stage.sim.advance(Duration::from_secs(1)).await;
+    let Effect::Patch { target, subresource, patch } =
+        change("c", &seen.uid.unwrap(), json!({"data": {"x": "2"}}))
+    else {
+        panic!("a patch")
+    };
+    let target = target.at_version(seen.resource_version.unwrap().into());
+    // Whatever reached the server would be answered so.
+    let calls = Calls { method: Some(http::Method::PATCH), path: "/configmaps".to_owned() };
+    fault(&stage.sim, calls, 1, Happens::Before, Answer::TooManyRequests);
+    let outcome = stage.executor.act(&key(), &[Effect::Patch { target, subresource, patch }]).await;
+    assert_eq!(outcome.failed[0].why, Why::Conflict);
 }
 
 #[tokio::test(start_paused = true)]
