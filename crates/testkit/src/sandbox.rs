@@ -14,10 +14,10 @@ use kube::{
     },
 };
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
-    Cluster,
+    Backend, Cluster,
     cluster::{chain, from_json},
     events::Seen,
     pod,
@@ -62,7 +62,24 @@ impl Sandbox {
                 }
             })
             .await;
+        if sandbox.cluster.backend() == Backend::Real {
+            sandbox.eventually("the server takes pods", async || sandbox.takes_pods().await).await;
+        }
         sandbox
+    }
+
+    /// Old servers refuse pods until the service account has a token, and until their admission has heard of it. Whatever
+    /// else they have against a pod is none of our business here.
+    async fn takes_pods(&self) -> Look<()> {
+        let pod: Pod = from_json(json!({
+            "metadata": {"generateName": "none-"},
+            "spec": {"containers": [{"name": "main", "image": "none"}]},
+        }));
+        let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+        match self.api::<Pod>().create(&dry_run, &pod).await {
+            Err(error) if chain(&error).contains("API token") => Look::No(chain(&error)),
+            _ => Look::Yes(()),
+        }
     }
 
     pub(crate) fn existing(cluster: Cluster, namespace: String) -> Self {

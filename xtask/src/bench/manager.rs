@@ -24,7 +24,8 @@ use crate::test::cargo;
 /// Pods in steps: each step adds Deployments of this many.
 const STEP: usize = 10_000;
 const STEPS: [usize; 3] = [10_000, 50_000, 150_000];
-const NODES: usize = 1_000;
+/// A node has room for 110 pods.
+const NODES: usize = 1_500;
 const IDLE: Duration = Duration::from_secs(30);
 
 pub(super) fn run(root: &Path) -> Result<Value> {
