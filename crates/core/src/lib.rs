@@ -7,6 +7,7 @@ pub mod admission;
 pub mod advancedcronjob;
 pub mod broadcastjob;
 pub mod canonical_json;
+pub mod causes;
 pub mod cloneset;
 pub mod configuration;
 pub mod daemonset;

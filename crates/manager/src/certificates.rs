@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kruise_api::catalogue;
+use kruise_core::causes;
 use kruise_runtime::clock::Clock;
 use kruise_runtime::metrics::Framework;
 use kruise_runtime::scope::Stop;
@@ -150,7 +151,7 @@ impl Certificates {
             match tokio::time::timeout_at(end, self.sync()).await {
                 Ok(Ok(_)) => return Ok(()),
                 Ok(Err(error)) => {
-                    tracing::warn!(error = chain(&error), "webhook certificates are not ready yet");
+                    tracing::warn!(error = causes::told(&error), "webhook certificates are not ready yet");
                     last = Some(Box::new(error));
                 }
                 Err(_) => {}
@@ -184,7 +185,10 @@ impl Certificates {
                         next
                     }
                     Err(error) => {
-                        tracing::error!(error = chain(&error), "webhook certificates are not in order");
+                        tracing::error!(
+                            error = causes::told(&error),
+                            "webhook certificates are not in order"
+                        );
                         failures = failures.saturating_add(1);
                         FIRST_WAIT.saturating_mul(1 << failures.min(16)).min(LONGEST_WAIT)
                     }
@@ -390,21 +394,10 @@ impl Certificates {
         match files::write(&self.settings.folder, data) {
             Ok(()) => self.told_of_files = false,
             Err(error) if !self.told_of_files => {
-                tracing::warn!(error = chain(&error), "certificates are served from memory only");
+                tracing::warn!(error = causes::told(&error), "certificates are served from memory only");
                 self.told_of_files = true;
             }
             Err(_) => {}
         }
     }
-}
-
-/// An error with what is behind it.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text = format!("{text}: {cause}");
-        next = cause.source();
-    }
-    text
 }

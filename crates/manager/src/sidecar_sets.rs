@@ -10,6 +10,7 @@ use std::{
 
 use kruise_api::{labels::SIDECARSET_NAME, sidecarset::v1beta1::SidecarSet};
 use kruise_core::{
+    causes,
     object::ObjectKey,
     revision::Revision,
     sidecarset::{Set, Sets},
@@ -88,7 +89,7 @@ impl SidecarSets {
         let made = caches.sidecarsets.get(&ObjectKey::cluster(name.clone())).map(|stored| {
             let set = stored.object.as_ref().map_err(ToString::to_string)?;
             let revisions = caches.sidecar_set_revisions(namespace, name);
-            Set::compile(set, &revisions).map_err(|error| chain(&error))
+            Set::compile(set, &revisions).map_err(|error| causes::told(&error))
         });
         problems.remove(name);
         let mut sets = Sets::clone(&self.ready());
@@ -122,12 +123,4 @@ fn is_same(change: &Change<Guarded<SidecarSet>>) -> bool {
         && old.metadata.annotations == new.metadata.annotations
         && old.spec.custom_version == new.spec.custom_version
         && revision(&old) == revision(&new)
-}
-
-/// An error with its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        Some(source) => format!("{error}: {}", chain(source)),
-        None => error.to_string(),
-    }
 }

@@ -12,6 +12,7 @@ use super::{
     view::{self, Revisions, View},
 };
 use crate::{
+    causes,
     effect::{Effect, Patch, Target},
     lifecycle,
     object::CONTROLLER_REVISION,
@@ -60,7 +61,7 @@ pub fn decide(seen: &Observed) -> (Plan, Standing) {
     let desired = match Desired::of(seen) {
         Ok(desired) => desired,
         Err(error) => {
-            let error = chain(&error);
+            let error = causes::told(&error);
             let failures = Failures { scale: Some(error.clone()), ..Failures::default() };
             let plan = Plan { failures, reasons: vec![error.clone()], ..Plan::default() };
             return (plan, Standing::broken(error));
@@ -113,14 +114,6 @@ fn next(view: &View<'_>, revisions: &Revisions<'_>) -> Plan {
     wake_when_ready(view, &mut plan);
     plan.keep_to(view.seen.room, !view.desired.claims.is_empty());
     plan
-}
-
-/// An error with its causes.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        Some(source) => format!("{error}: {}", chain(source)),
-        None => error.to_string(),
-    }
 }
 
 /// Lets go of pods whose labels were changed. They run on without us, with their claims.

@@ -1,9 +1,6 @@
 //! The sets of a cluster, found by the namespace of a pod.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::Set;
 use crate::text::Text;
@@ -15,9 +12,9 @@ use crate::text::Text;
 pub struct Sets {
     all: BTreeMap<Text, Arc<Set>>,
     /// Sets that may be about pods of any namespace.
-    anywhere: BTreeSet<Text>,
+    anywhere: BTreeMap<Text, Arc<Set>>,
     /// Sets that name their namespaces.
-    by_namespace: BTreeMap<String, BTreeSet<Text>>,
+    by_namespace: BTreeMap<String, BTreeMap<Text, Arc<Set>>>,
 }
 
 impl Sets {
@@ -27,11 +24,12 @@ impl Sets {
         let name = set.name().clone();
         match set.matching().named_namespaces() {
             None => {
-                self.anywhere.insert(name.clone());
+                self.anywhere.insert(name.clone(), set.clone());
             }
             Some(namespaces) => {
                 for namespace in namespaces {
-                    self.by_namespace.entry(namespace.clone()).or_default().insert(name.clone());
+                    let named = self.by_namespace.entry(namespace.clone()).or_default();
+                    named.insert(name.clone(), set.clone());
                 }
             }
         }
@@ -54,10 +52,13 @@ impl Sets {
 
     /// The sets that may be about pods of a namespace, sorted by name.
     pub fn of_namespace<'a>(&'a self, namespace: &str) -> impl Iterator<Item = &'a Arc<Set>> + use<'a> {
-        let named = self.by_namespace.get(namespace).into_iter().flatten();
-        let mut names: Vec<&Text> = self.anywhere.iter().chain(named).collect();
-        names.sort();
-        names.into_iter().filter_map(|name| self.all.get(name))
+        let named = self.by_namespace.get(namespace);
+        let mut sets: Vec<&Arc<Set>> = self.anywhere.values().collect();
+        if let Some(named) = named {
+            sets.extend(named.values());
+            sets.sort_by(|left, right| left.name().cmp(right.name()));
+        }
+        sets.into_iter()
     }
 
     /// A set.

@@ -6,6 +6,7 @@ use kruise_api::sidecarset::v1beta1::Status;
 
 use super::{Desired, Observed, Purpose, Updates, pods::View, status, update};
 use crate::{
+    causes,
     effect::Effect,
     sidecarset::revision::{self, Registered},
 };
@@ -41,7 +42,7 @@ pub fn decide(seen: &Observed) -> (Plan, Status) {
     let desired = match Desired::of(&seen.set) {
         Ok(desired) => desired,
         Err(error) => {
-            let plan = Plan { failures: vec![chain(&error)], ..Plan::default() };
+            let plan = Plan { failures: vec![causes::told(&error)], ..Plan::default() };
             return (plan, seen.set.status.clone().unwrap_or_default());
         }
     };
@@ -90,12 +91,4 @@ fn registered(view: &View<'_>) -> Registered {
         entries.any(|entry| entry.controller_revision == name)
     };
     revision::register(&view.seen.set, &view.seen.revisions, &view.seen.manager_namespace, &is_used)
-}
-
-/// An error with its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        Some(source) => format!("{error}: {}", chain(source)),
-        None => error.to_string(),
-    }
 }
