@@ -65,7 +65,8 @@ fn the_generated_roles_are_enough_for_the_manager_real() {
         });
         worked.await.unwrap();
         stage.api(&set).delete("web", &kube::api::DeleteParams::foreground()).await.unwrap();
-        let gone = eventually("the set is gone", Duration::from_secs(30), async || {
+        // The garbage collector stands still while it learns new kinds, for up to a minute each time.
+        let gone = eventually("the set is gone", Duration::from_secs(150), async || {
             match stage.api(&set).get_opt("web").await.unwrap() {
                 None => Look::Yes(()),
                 Some(set) => Look::No(format!("{:?}", set.metadata.finalizers)),
