@@ -119,7 +119,7 @@ pub enum Answer {
     /// Go on.
     Allowed {
         /// RFC 6902 operations that change the object; none when there is nothing to change.
-        patch: Option<Vec<Value>>,
+        patch: Option<json_patch::Patch>,
         /// Shown to the person who asked.
         warnings: Vec<String>,
     },
@@ -139,7 +139,7 @@ impl Answer {
     }
 
     /// Go on with the object as it is now. Nothing is sent when nothing changed.
-    pub fn changed(original: &Value, changed: &Value) -> Self {
+    pub fn changed(original: &Value, changed: Value) -> Self {
         Self::Allowed { patch: patch::between(original, changed), warnings: Vec::new() }
     }
 
@@ -244,12 +244,15 @@ mod tests {
     #[test]
     fn nothing_to_change_sends_no_patch() {
         let object = json!({"spec": {"replicas": 1}});
-        assert_eq!(Answer::changed(&object, &object), Answer::allowed());
+        assert_eq!(Answer::changed(&object, object.clone()), Answer::allowed());
         let changed = json!({"spec": {"replicas": 1, "paused": false}});
         assert_eq!(
-            Answer::changed(&object, &changed),
+            Answer::changed(&object, changed),
             Answer::Allowed {
-                patch: Some(vec![json!({"op": "add", "path": "/spec/paused", "value": false})]),
+                patch: Some(
+                    serde_json::from_value(json!([{"op": "add", "path": "/spec/paused", "value": false}]))
+                        .unwrap()
+                ),
                 warnings: Vec::new(),
             }
         );

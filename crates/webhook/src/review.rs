@@ -8,6 +8,7 @@ pub mod conversion;
 
 use std::fmt;
 
+use serde::Serialize;
 use serde_json::Value;
 
 /// The envelope of a review: which one, and in which version.
@@ -76,7 +77,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// Bytes of an answer; serialisation of plain JSON values cannot fail, and an empty answer is refused by any client.
-fn encode(answer: &Value) -> Vec<u8> {
+/// Bytes of an answer; serialisation of texts and JSON values cannot fail, and an empty answer is refused by any client.
+fn encode(answer: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(answer).unwrap_or_default()
 }

@@ -203,7 +203,7 @@ pub fn mutate(request: &Request, context: &Context<'_>) -> Answer {
             return Answer::internal(error);
         }
     }
-    Answer::changed(&request.object, &object)
+    Answer::changed(&request.object, object)
 }
 
 /// Refuses what breaks the rules of its kind. Deletions are not judged here.

@@ -84,18 +84,22 @@ fn mutate_by(steps: &[Step], request: &Request, context: &Context<'_>) -> Answer
     if !request.object.is_object() {
         return Answer::bad_object("there is no Pod in the request");
     }
-    // The server knows the namespace and adds it itself, so this is no change of ours.
-    let mut original = request.object.clone();
-    if json::text(&original, &["metadata", "namespace"]).is_none_or(str::is_empty) {
-        json::set(&mut original, &["metadata", "namespace"], request.namespace.as_str());
-    }
-    let mut pod = original.clone();
+    let mut pod = request.object.clone();
+    let said = json::at(&pod, &["metadata", "namespace"]).cloned();
+    json::set(&mut pod, &["metadata", "namespace"], request.namespace.as_str());
     for step in steps.iter().filter(|step| (step.runs)(context.gates)) {
         if let Err(error) = (step.run)(&mut pod, &PodContext { request, context }) {
             return Answer::internal(error);
         }
     }
-    Answer::changed(&original, &pod)
+    // The server knows the namespace and adds it itself, so this is no change of ours.
+    if let Some(metadata) = pod.get_mut("metadata").and_then(Value::as_object_mut) {
+        match said {
+            Some(said) => metadata.insert("namespace".to_owned(), said),
+            None => metadata.remove("namespace"),
+        };
+    }
+    Answer::changed(&request.object, pod)
 }
 
 /// What is done to a pod.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use json_patch::PatchOperation;
 use kruise_api::{
     gates::Gate,
     int_or_percent::{IntOrString, Percent, Problem, Rounding},
@@ -13,7 +14,7 @@ use serde_json::Value;
 use crate::{
     admission::{
         kinds::{Change, Context},
-        patch, rules,
+        rules,
     },
     object::ObjectKey,
     revision, update_order,
@@ -63,10 +64,16 @@ fn impossible_in_place(old: &Value, new: &Value, context: &Context<'_>) -> Optio
         revision::comparable(&template).get("spec").cloned().unwrap_or_default()
     };
     let resize = context.gates.enabled(Gate::InPlaceWorkloadVerticalScaling);
-    let operations = patch::between(&spec(old), &spec(new)).unwrap_or_default();
+    let operations = json_patch::diff(&spec(old), &spec(new));
     operations.iter().find_map(|operation| {
-        let text = |member| operation.get(member).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let (operation, pointer) = (text("op"), text("path"));
+        let (operation, pointer) = match operation {
+            PatchOperation::Add(step) => ("add", &step.path),
+            PatchOperation::Remove(step) => ("remove", &step.path),
+            PatchOperation::Replace(step) => ("replace", &step.path),
+            // A difference moves, copies and tests nothing.
+            PatchOperation::Move(_) | PatchOperation::Copy(_) | PatchOperation::Test(_) => return None,
+        };
+        let (operation, pointer) = (operation.to_owned(), pointer.to_string());
         let parts: Vec<&str> = pointer.split('/').skip(1).collect();
         let allowed = operation == "replace"
             && match parts.as_slice() {

@@ -137,8 +137,10 @@ fn label<'a>(pod: &'a Value, key: &str) -> Option<&'a str> {
 /// The sets that are about the pod, each with what it gives, without those that a canary stands in for.
 fn shares<'a>(pod: &Value, seen: &Seen<'a>) -> Result<Vec<Share<'a>>, Error> {
     let mut shares = Vec::new();
+    let labels = json::at(pod, &["metadata", "labels"]).and_then(Value::as_object);
     for set in seen.sets {
-        if set.is_paused || !set.matching.selects(|key| label(pod, key)) {
+        let label = |key: &str| labels.and_then(|labels| labels.get(key)?.as_str());
+        if set.is_paused || !set.matching.selects(label) {
             continue;
         }
         if set.matching.chooses_namespaces() {

@@ -2,8 +2,8 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use kruise_core::admission::{Answer, Kind, Operation, Request, Resource, User};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::{Envelope, Name, encode};
 
@@ -175,39 +175,65 @@ impl ReplyTo {
 
     /// The body that carries the answer.
     pub fn answer(&self, answer: &Answer) -> Vec<u8> {
-        let mut response = Map::new();
-        response.insert("uid".to_owned(), json!(self.0.uid));
-        match answer {
-            Answer::Allowed { patch, warnings } => {
-                response.insert("allowed".to_owned(), Value::Bool(true));
-                response.insert("status".to_owned(), json!({ "metadata": {}, "code": 200 }));
-                // Servers refuse a patch type without a patch.
-                if let Some(patch) = patch.as_ref().filter(|patch| !patch.is_empty()) {
-                    let bytes = serde_json::to_vec(patch).unwrap_or_default();
-                    response.insert("patch".to_owned(), json!(STANDARD.encode(bytes)));
-                    response.insert("patchType".to_owned(), json!("JSONPatch"));
-                }
-                if !warnings.is_empty() {
-                    response.insert("warnings".to_owned(), json!(warnings));
-                }
-            }
-            Answer::Denied { code, message } => {
-                response.insert("allowed".to_owned(), Value::Bool(false));
-                let status = json!({ "metadata": {}, "message": message, "code": code });
-                response.insert("status".to_owned(), status);
-            }
-        }
-        let mut review = json!({ "response": response });
-        if let Some(review) = review.as_object_mut().filter(|_| !self.0.kind.is_empty()) {
-            review.insert("kind".to_owned(), json!(self.0.kind));
-            review.insert("apiVersion".to_owned(), json!(self.0.api_version));
-        }
-        encode(&review)
+        let Envelope { api_version, kind, uid } = &self.0;
+        let (allowed, code, message, patch, warnings) = match answer {
+            Answer::Allowed { patch, warnings } => (true, 200, None, patch.as_ref(), warnings.as_slice()),
+            Answer::Denied { code, message } => (false, *code, Some(message.as_str()), None, &[][..]),
+        };
+        // Servers refuse a patch type without a patch.
+        let patch = patch.filter(|patch| !patch.is_empty());
+        let patch = patch.map(|patch| STANDARD.encode(serde_json::to_vec(patch).unwrap_or_default()));
+        encode(&Reply {
+            response: Response {
+                uid,
+                allowed,
+                status: Status { metadata: Map::new(), code, message },
+                patch_type: patch.is_some().then_some("JSONPatch"),
+                patch,
+                warnings,
+            },
+            kind,
+            api_version,
+        })
     }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Reply<'a> {
+    response: Response<'a>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    kind: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    api_version: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Response<'a> {
+    uid: &'a str,
+    allowed: bool,
+    status: Status<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    warnings: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Status<'a> {
+    metadata: Map<String, Value>,
+    code: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn question(version: &str, request: Value) -> Vec<u8> {
@@ -283,14 +309,14 @@ mod tests {
         let status = json!({ "metadata": {}, "code": 200 });
         check(
             "v1",
-            &allowed(vec![operation.clone()]),
+            &allowed(serde_json::from_value(json!([operation])).unwrap()),
             json!({
                 "uid": "u-1", "allowed": true, "status": status, "warnings": ["careful"],
                 "patchType": "JSONPatch", "patch": STANDARD.encode(json!([operation]).to_string()),
             }),
         );
         let none = json!({ "uid": "u-1", "allowed": true, "status": status, "warnings": ["careful"] });
-        check("v1", &allowed(Vec::new()), none);
+        check("v1", &allowed(serde_json::from_value(json!([])).unwrap()), none);
     }
 
     #[test]

@@ -44,8 +44,7 @@ fn applied(object: &Value, answer: &Answer) -> Value {
     let Answer::Allowed { patch, .. } = answer else { panic!("refused: {answer:?}") };
     let mut object = object.clone();
     if let Some(patch) = patch {
-        let patch: json_patch::Patch = serde_json::from_value(Value::Array(patch.clone())).unwrap();
-        json_patch::patch(&mut object, &patch).unwrap();
+        json_patch::patch(&mut object, patch).unwrap();
     }
     object
 }

@@ -49,7 +49,6 @@ fn defaulted(request: &Request, context: &Context<'_>) -> Value {
         panic!("refused before it was judged: {:?}", mutate(request, context));
     };
     let mut object = request.object.clone();
-    let patch: json_patch::Patch = serde_json::from_value(Value::Array(patch.unwrap_or_default())).unwrap();
-    json_patch::patch(&mut object, &patch).unwrap();
+    json_patch::patch(&mut object, &patch.unwrap_or_default()).unwrap();
     object
 }

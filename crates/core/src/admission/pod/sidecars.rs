@@ -20,7 +20,8 @@ pub(super) fn inject(pod: &mut Value, cx: &PodContext<'_>) -> Result<(), String>
     if sets.is_empty() {
         return Ok(());
     }
-    let labels = context.cluster.namespace(namespace);
+    let asks_for_labels = sets.iter().any(|set| set.matching().chooses_namespaces());
+    let labels = asks_for_labels.then(|| context.cluster.namespace(namespace)).flatten();
     let seen = Seen {
         sets: &sets,
         namespace,
@@ -35,7 +36,8 @@ pub(super) fn inject(pod: &mut Value, cx: &PodContext<'_>) -> Result<(), String>
 /// Whether a set may be about a new pod, depending on labels of a namespace that is not known.
 pub(super) fn needs_namespace(request: &Request, context: &Context<'_>) -> bool {
     let Request { namespace, object, .. } = request;
-    let label = |key: &str| json::text(object, &["metadata", "labels", key]);
+    let labels = json::at(object, &["metadata", "labels"]).and_then(Value::as_object);
+    let label = |key: &str| labels.and_then(|labels| labels.get(key)?.as_str());
     let sets = context.cluster.sidecar_sets();
     let mut sets = sets.of_namespace(namespace).map(|set| set.matching());
     sets.any(|matching| matching.chooses_namespaces() && matching.selects(label))

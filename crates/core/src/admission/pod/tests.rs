@@ -38,6 +38,7 @@ fn pod(owner: Option<&str>) -> Value {
 fn check_gate(gates: &Gates, pod: Value, expected: Option<Vec<Value>>) {
     let request = request(Operation::Create, "", pod);
     let answer = mutate(&request, &context(gates, &Empty));
+    let expected = expected.map(|steps| serde_json::from_value(steps.into()).unwrap());
     assert_eq!(answer, Answer::Allowed { patch: expected, warnings: Vec::new() });
 }
 
@@ -124,7 +125,8 @@ fn every_step_sees_the_one_before_and_the_patch_is_made_once() {
     let gates = Gates::default();
     let request = request(Operation::Create, "", pod(None));
     let answer = mutate_by(&steps, &request, &context(&gates, &Empty));
-    let patch = vec![json!({"op": "add", "path": "/metadata/annotations", "value": {"steps": "ac"}})];
+    let patch = json!([{"op": "add", "path": "/metadata/annotations", "value": {"steps": "ac"}}]);
+    let patch = serde_json::from_value(patch).unwrap();
     assert_eq!(answer, Answer::Allowed { patch: Some(patch), warnings: Vec::new() });
 }
 

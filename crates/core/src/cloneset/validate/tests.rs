@@ -72,7 +72,6 @@ fn answer(operation: &str, version: &str, change: &Value, gates: &Gates) -> Stri
     let send = |operation: Operation, object: Value, old: Value| -> (Value, String) {
         let mut request = request(operation, version, object, old);
         if let Answer::Allowed { patch: Some(operations), .. } = mutate(&request, &context) {
-            let operations: json_patch::Patch = serde_json::from_value(operations.into()).unwrap();
             json_patch::patch(&mut request.object, &operations).unwrap();
         }
         let answer = match validate(&request, &context) {
