@@ -42,21 +42,17 @@ pub(crate) struct Options {
     /// Also play the scenarios of workloads on the real cluster, which take most of an hour.
     #[arg(long)]
     workloads: bool,
+    /// Only play the scenarios of these test binaries on the real cluster, such as `cloneset`.
+    #[arg(long, value_name = "BINARY")]
+    only: Vec<String>,
     /// Run only tests whose name contains this.
     filter: Option<String>,
 }
 
 /// Runs the tests that need nothing, then the scenarios on a real cluster.
 pub(crate) fn run(root: &Path, options: &Options) -> Result<()> {
-    step("tests that need no real cluster");
-    let filter = options.filter.as_deref();
-    if has_nextest() {
-        cargo(root, &["nextest", "run", "--workspace", "--no-fail-fast", "--no-tests=warn"], filter, None)?;
-        if filter.is_none() {
-            cargo(root, &["test", "--quiet", "--workspace", "--doc"], None, None)?;
-        }
-    } else {
-        cargo(root, &["test", "--workspace"], filter, None)?;
+    if options.only.is_empty() {
+        without_cluster(root, options.filter.as_deref())?;
     }
     if options.no_real {
         println!("left out: scenarios on a real cluster (--no-real)");
@@ -79,19 +75,39 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<()> {
     outcome
 }
 
+fn without_cluster(root: &Path, filter: Option<&str>) -> Result<()> {
+    step("tests that need no real cluster");
+    if !has_nextest() {
+        return cargo(root, &["test", "--workspace"], filter, None);
+    }
+    cargo(root, &["nextest", "run", "--workspace", "--no-fail-fast", "--no-tests=warn"], filter, None)?;
+    match filter {
+        None => cargo(root, &["test", "--quiet", "--workspace", "--doc"], None, None),
+        Some(_) => Ok(()),
+    }
+}
+
 fn scenarios(root: &Path, options: &Options, kubeconfig: &Path) -> Result<()> {
     let mut outcome = Ok(());
-    for round in ROUNDS.iter().filter(|round| options.workloads || !round.long) {
-        outcome = outcome.and(play(root, options.filter.as_deref(), kubeconfig, round));
+    for round in &ROUNDS {
+        let is_named = |test: &&str| options.only.iter().any(|only| only == test);
+        let tests: Vec<&str> = match options.only.as_slice() {
+            [] if round.long && !options.workloads => continue,
+            [] => round.tests.to_vec(),
+            _ => round.tests.iter().copied().filter(is_named).collect(),
+        };
+        if !tests.is_empty() {
+            outcome = outcome.and(play(root, options.filter.as_deref(), kubeconfig, round, &tests));
+        }
     }
-    if !options.workloads {
+    if !options.workloads && options.only.is_empty() {
         println!("left out: scenarios of workloads on a real cluster (--workloads)");
     }
     outcome
 }
 
-fn play(root: &Path, filter: Option<&str>, kubeconfig: &Path, round: &Round) -> Result<()> {
-    let Round { tests, at_once, manager, .. } = *round;
+fn play(root: &Path, filter: Option<&str>, kubeconfig: &Path, round: &Round, tests: &[&str]) -> Result<()> {
+    let Round { at_once, manager, .. } = *round;
     let installation = match manager {
         Some("shared") => {
             cargo(root, &["build", "--quiet", "--workspace", "--bin", "kruise-manager"], None, None)?;

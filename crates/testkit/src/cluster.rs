@@ -7,6 +7,7 @@ use std::{
 };
 
 use k8s_openapi::api::core::v1::Namespace;
+use kruise_api::version::Version;
 use kube::{
     Api, Client, Config,
     api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PostParams},
@@ -121,6 +122,11 @@ impl Cluster {
     /// The server's version, as it calls itself.
     pub fn version(&self) -> &str {
         &self.shared.version
+    }
+
+    /// Whether the server is of this version of Kubernetes or a later one.
+    pub fn is_at_least(&self, major: u32, minor: u32) -> bool {
+        Version::parse(self.version()).is_some_and(|version| (version.major, version.minor) >= (major, minor))
     }
 
     /// Everything that was written through this handle.

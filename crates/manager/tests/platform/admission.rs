@@ -98,9 +98,7 @@ async fn exempt_namespaces_never_meet_the_pod_webhooks(stage: &mut Stage) -> Out
     tokio::time::sleep(Duration::from_secs(2)).await;
     let made = stage.create(owned_pod(sandbox.namespace(), "web")).await.unwrap();
     assert_eq!(gates(&made), [""; 0]);
-    if kruise_api::version::Version::parse(stage.cluster.version())
-        .is_some_and(|version| (version.major, version.minor) >= (1, 21))
-    {
+    if stage.cluster.is_at_least(1, 21) {
         let made = stage.create(owned_pod("kube-system", "exempt")).await.unwrap();
         let _ = stage.api(&made).delete("exempt", &DeleteParams::default().grace_period(0)).await;
         assert_eq!(gates(&made), [""; 0]);
