@@ -109,6 +109,14 @@ impl Requirement {
 }
 
 impl Matcher {
+    /// A label that everything has that is chosen, with the values that it may have.
+    pub fn asked(&self) -> Option<(&str, &[String])> {
+        self.tests.iter().find_map(|test| match test {
+            Test::In { key, values } => Some((key.as_str(), values.as_slice())),
+            _ => None,
+        })
+    }
+
     /// Whether an object with these labels is chosen. A label that is absent satisfies `NotIn`.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.accepts(|key| labels.get(key).map(String::as_str))

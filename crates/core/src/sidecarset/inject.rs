@@ -39,7 +39,7 @@ const DRAWS: u32 = 1_000_000;
 /// What injection may know.
 #[derive(Clone, Copy)]
 pub struct Seen<'a> {
-    /// The sets that may be about the pod, as [the index](super::Sets::of_namespace) tells. Their order does not matter.
+    /// The sets that may be about the pod, as [the index](super::Sets::about) tells. Their order does not matter.
     pub sets: &'a [&'a Arc<Set>],
     /// The namespace of the pod.
     pub namespace: &'a str,

@@ -36,6 +36,11 @@ impl Matching {
         self.pods.as_ref().is_some_and(|pods| pods.accepts(label))
     }
 
+    /// A label that all chosen pods have, with the values that it may have: what an index goes by.
+    pub fn asked(&self) -> Option<(&str, &[String])> {
+        self.pods.as_ref().and_then(Matcher::asked)
+    }
+
     /// Whether pods of a namespace with these labels are meant.
     pub fn covers<'l>(&self, label: impl Fn(&str) -> Option<&'l str>) -> bool {
         self.namespaces.as_ref().is_none_or(|namespaces| namespaces.accepts(label))

@@ -16,16 +16,16 @@ pub(super) fn inject(pod: &mut Value, cx: &PodContext<'_>) -> Result<(), String>
     let PodContext { request, context } = cx;
     let sets = context.cluster.sidecar_sets();
     let namespace = request.namespace.as_str();
-    let sets: Vec<&Arc<Set>> = sets.of_namespace(namespace).collect();
-    if sets.is_empty() {
+    let about: Vec<&Arc<Set>> = sets.about(namespace, labels(pod));
+    if about.is_empty() {
         return Ok(());
     }
-    let asks_for_labels = sets.iter().any(|set| set.matching().chooses_namespaces());
-    let labels = asks_for_labels.then(|| context.cluster.namespace(namespace)).flatten();
+    let namespace_labels =
+        sets.choose_among(namespace).then(|| context.cluster.namespace(namespace)).flatten();
     let seen = Seen {
-        sets: &sets,
+        sets: &about,
         namespace,
-        namespace_labels: labels.as_ref(),
+        namespace_labels: namespace_labels.as_ref(),
         sorts_by_name: context.gates.enabled(Gate::EnableSortSidecarContainerByName),
         now: context.now,
         seed: context.seed,
@@ -36,10 +36,18 @@ pub(super) fn inject(pod: &mut Value, cx: &PodContext<'_>) -> Result<(), String>
 /// Whether a set may be about a new pod, depending on labels of a namespace that is not known.
 pub(super) fn needs_namespace(request: &Request, context: &Context<'_>) -> bool {
     let Request { namespace, object, .. } = request;
-    let labels = json::at(object, &["metadata", "labels"]).and_then(Value::as_object);
-    let label = |key: &str| labels.and_then(|labels| labels.get(key)?.as_str());
     let sets = context.cluster.sidecar_sets();
-    let mut sets = sets.of_namespace(namespace).map(|set| set.matching());
-    sets.any(|matching| matching.chooses_namespaces() && matching.selects(label))
+    if !sets.choose_among(namespace) {
+        return false;
+    }
+    let label = |key: &str| json::text(object, &["metadata", "labels", key]);
+    let about = sets.about(namespace, labels(object));
+    let mut matching = about.iter().map(|set| set.matching());
+    matching.any(|matching| matching.chooses_namespaces() && matching.selects(label))
         && context.cluster.namespace(namespace).is_none()
+}
+
+fn labels(pod: &Value) -> impl Iterator<Item = (&str, &str)> + Clone {
+    let labels = json::at(pod, &["metadata", "labels"]).and_then(Value::as_object);
+    labels.into_iter().flatten().filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
 }
