@@ -17,6 +17,9 @@ pub use hook::{Hook, Sleep, http_target};
 
 /// What a container gets at least after its hook.
 const LEAST_SECONDS: i64 = 2;
+/// How long a runtime may be away when it is asked to stop a container, and how often it is asked meanwhile.
+const RESTART_PATIENCE: Duration = Duration::from_secs(30);
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// A container to be stopped, and how.
 #[derive(Clone, Debug)]
@@ -58,10 +61,18 @@ impl Stopping {
             left = left_after(left, began.elapsed());
         }
         let grace = Duration::from_secs(u64::try_from(left.max(LEAST_SECONDS)).unwrap_or(2));
-        match runtime.stop(&self.id, grace).await {
-            // It has gone by itself, and that is what was wanted.
-            Err(error) if error.kind == cri::Kind::NotFound => Ok(()),
-            stopped => stopped,
+        let give_up = Instant::now() + RESTART_PATIENCE;
+        loop {
+            match runtime.stop(&self.id, grace).await {
+                // It has gone by itself, and that is what was wanted.
+                Err(error) if error.kind == cri::Kind::NotFound => return Ok(()),
+                // The runtime restarts. The hook has run and must not run again, so we wait here.
+                Err(error) if error.kind == cri::Kind::Unreachable && Instant::now() < give_up => {
+                    tracing::info!(container = %self.container, pod = %self.pod.key, %error, "waits for the runtime");
+                    tokio::time::sleep(AGAIN).await;
+                }
+                stopped => return stopped,
+            }
         }
     }
 

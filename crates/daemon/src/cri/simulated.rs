@@ -35,6 +35,9 @@ pub(crate) struct World {
     pub pulling: usize,
     pub most_pulling: usize,
     pub stops: Vec<(String, u64)>,
+    /// Commands that run now, and the most that ever did.
+    pub commanding: usize,
+    pub most_commanding: usize,
     pub stop_error: Option<String>,
     pub unreachable: bool,
     pub lists: usize,
@@ -94,6 +97,15 @@ struct Pulling(Simulated);
 impl Drop for Pulling {
     fn drop(&mut self) {
         self.0.world().pulling -= 1;
+    }
+}
+
+/// Counts a command for as long as it runs.
+struct Commanding(Simulated);
+
+impl Drop for Commanding {
+    fn drop(&mut self) {
+        self.0.world().commanding -= 1;
     }
 }
 
@@ -160,7 +172,13 @@ impl Runtime for Simulated {
     ) -> Answer<'a, Output> {
         async move {
             let word = command.first().cloned().unwrap_or_default();
-            let (time, output) = self.reach()?.commands.get(&word).cloned().unwrap_or_default();
+            let (time, output) = {
+                let mut world = self.reach()?;
+                world.commanding += 1;
+                world.most_commanding = world.most_commanding.max(world.commanding);
+                world.commands.get(&word).cloned().unwrap_or_default()
+            };
+            let _commanding = Commanding(self.clone());
             if let Some(timeout) = timeout.filter(|timeout| *timeout < time) {
                 sleep(timeout).await;
                 return Err(Error::new(Kind::TimedOut, "rpc error: code = DeadlineExceeded desc = late"));

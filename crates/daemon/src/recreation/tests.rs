@@ -126,7 +126,7 @@ impl Play {
     }
 
     fn after(&mut self, seconds: i64) {
-        self.now = self.now + SignedDuration::from_secs(seconds);
+        self.now += SignedDuration::from_secs(seconds);
     }
 
     fn states(&self) -> String {

@@ -144,6 +144,23 @@ async fn a_stop_that_fails_is_an_error() {
     assert_eq!(play.result.unwrap_err(), cri::Error::new(Kind::Other, "boom"));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_runtime_that_restarts_is_waited_for_and_the_hook_runs_once() {
+    let node = with_command("bye", 1, Output::default());
+    let later = node.clone();
+    let mut tasks = tokio::task::JoinSet::new();
+    tasks.spawn(async move {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        later.world().unreachable = true;
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        later.world().unreachable = false;
+    });
+    let play = stop(node, json!({"exec": {"command": ["bye"]}}), 30).await;
+    play.result.unwrap();
+    assert_eq!(play.events, [KILLING]);
+    assert_eq!(play.node.world().stops.len(), 1);
+}
+
 /// CRR-10: a request to a named port of the pod, without a host.
 #[tokio::test]
 async fn a_hook_asks_the_pod_by_its_own_address() {
