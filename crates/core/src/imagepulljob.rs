@@ -37,7 +37,7 @@ pub use status::status_write;
 
 pub use crate::pre_download::IMAGE_PULL_JOB;
 
-use kruise_api::imagepulljob::v1beta1::ImagePullJob;
+use kruise_api::{image_pull::CompletionType, imagepulljob::v1beta1::ImagePullJob};
 
 use crate::object::{ObjectKey, ObjectRef};
 
@@ -53,6 +53,11 @@ pub fn reference(job: &ImagePullJob) -> ObjectRef {
 pub fn is_over(job: &ImagePullJob) -> bool {
     let is_complete = job.status.as_ref().is_some_and(|status| status.completion_time.is_some());
     is_complete || job.metadata.deletion_timestamp.is_some()
+}
+
+/// Whether the job runs and will end some time.
+pub fn will_end(job: &ImagePullJob) -> bool {
+    !is_over(job) && job.spec.template.completion_policy.kind != Some(CompletionType::Never)
 }
 
 #[cfg(test)]

@@ -80,7 +80,7 @@ impl Template {
         let is_ours = change.as_object().is_none_or(serde_json::Map::is_empty);
         let ObjectRef { resource, key, uid } = job::reference(child);
         let target = Target::with_uid(resource, key, uid);
-        (!is_ours).then(|| Effect::Patch { target, subresource: None, patch: Patch::Merge(change) })
+        (!is_ours).then_some(Effect::Patch { target, subresource: None, patch: Patch::Merge(change) })
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use kruise_api::imagepulljob::v1beta1::ImagePullJob;
 
 use crate::{
-    nodeimage::{Answer, NodeImage},
+    nodeimage::{Answer, NodeImage, TagOwner},
     object::ObjectKey,
 };
 
@@ -44,7 +44,7 @@ pub fn jobs_with_news(old: &NodeImage, new: &NodeImage) -> BTreeSet<ObjectKey> {
         let before = old.image(name).and_then(|image| image.tag(&tag.tag));
         let is_new = |uid: &str| before.is_none_or(|(_, before)| !before.is_wanted_by(uid));
         let owners = tag.owner_references.iter().filter(|owner| owner.is_job() && is_new(&owner.uid));
-        keys.extend(owners.map(|owner| owner.key()));
+        keys.extend(owners.map(TagOwner::key));
     }
     keys
 }

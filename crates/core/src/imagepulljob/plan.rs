@@ -19,8 +19,9 @@ use super::{
 use crate::{
     effect::{Effect, Event, Level, Patch, Target},
     hash, image_secrets,
-    nodeimage::NodeImage,
+    nodeimage::{NodeImage, validate::MOST_IMAGES},
     object::ObjectRef,
+    text::Text,
 };
 
 /// When to look again after a step that others follow.
@@ -184,12 +185,12 @@ fn reasons(desired: &Desired<'_>, waiting: usize, full: &[&Arc<NodeImage>], plan
     }
     if let Some(first) = full.first() {
         let (count, name) = (full.len(), &first.metadata.name);
-        plan.reasons.push(format!("{count} nodes have 256 images to pull already, such as {name}"));
+        plan.reasons.push(format!("{count} nodes have {MOST_IMAGES} images to pull already, such as {name}"));
     }
 }
 
 fn missing(job: &ObjectRef, secrets: &image_secrets::Plan) -> Option<Event> {
-    let names: Vec<&str> = secrets.missing.iter().map(|name| name.as_str()).collect();
+    let names: Vec<&str> = secrets.missing.iter().map(Text::as_str).collect();
     (!names.is_empty()).then(|| Event {
         regarding: job.clone(),
         level: Level::Warning,

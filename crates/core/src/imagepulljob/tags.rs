@@ -7,13 +7,10 @@ use serde_json::{Value, json};
 use super::desired::Desired;
 use crate::{
     effect::Effect,
-    nodeimage::{Image, NodeImage, PullSecret, Steps, Tag},
+    nodeimage::{Image, NodeImage, PullSecret, Steps, Tag, validate::MOST_IMAGES},
     object::ObjectRef,
     readiness::seconds,
 };
-
-/// A NodeImage with more images is refused.
-const MOST_IMAGES: usize = 256;
 
 /// What a job writes into NodeImages.
 #[derive(Clone, Debug)]

@@ -122,7 +122,7 @@ impl World {
                 node["metadata"]["generation"] = json!(node["metadata"]["generation"].as_i64().unwrap() + 1);
             }
             Effect::Patch { patch: Patch::Merge(change), .. } => {
-                crate::patch_model::merge(&mut self.job, &change)
+                crate::patch_model::merge(&mut self.job, &change);
             }
             Effect::Delete { .. } => self.gone = true,
             other => panic!("unexpected {other:?}"),

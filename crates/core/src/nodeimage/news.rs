@@ -16,6 +16,9 @@ const LEFTOVERS: Duration = Duration::from_secs(10);
 /// The longest time that a finished tag stays after its own, so that one pass takes out many.
 const LONGEST_SLACK: SignedDuration = SignedDuration::from_secs(60);
 
+/// How often tags are looked at that stay because their job runs.
+const LOOK_AT_HELD: SignedDuration = SignedDuration::from_mins(30);
+
 /// What becomes of a tag if nothing happens to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
@@ -51,13 +54,16 @@ pub(super) fn fate(object: &NodeImage, image: &str, tag: &Tag) -> Fate {
 
 /// The earliest time at which something has to be done for a tag, whether it is over already or not.
 pub fn due(object: &NodeImage) -> Option<Timestamp> {
-    let times = object.tags().filter_map(|(image, tag)| match fate(object, image, tag) {
+    object.tags().filter_map(|(image, tag)| time(object, image, tag)).min()
+}
+
+fn time(object: &NodeImage, image: &str, tag: &Tag) -> Option<Timestamp> {
+    match fate(object, image, tag) {
         Fate::Useless => Some(Timestamp::UNIX_EPOCH),
         Fate::Expires(at) => Some(after(at, slack(tag))),
         Fate::Fails(at, _) => Some(at),
         Fate::Stays => None,
-    });
-    times.min()
+    }
 }
 
 fn slack(tag: &Tag) -> SignedDuration {
@@ -65,9 +71,14 @@ fn slack(tag: &Tag) -> SignedDuration {
     SignedDuration::from_secs(i64::from(ttl.unwrap_or(0)) / 10).clamp(SignedDuration::ZERO, LONGEST_SLACK)
 }
 
-/// After how long a pass is due for what happens by itself.
-pub(super) fn wait(object: &NodeImage, now: Timestamp) -> Option<Duration> {
-    Some(until(due(object)?, now).max(soon(object)))
+/// After how long a pass is due for what happens by itself. A tag that is held stays after its time, and nobody tells when
+/// it is not held any more.
+pub(super) fn wait(object: &NodeImage, is_held: impl Fn(&Tag) -> bool, now: Timestamp) -> Option<Duration> {
+    let times = object.tags().filter_map(|(image, tag)| match time(object, image, tag)? {
+        at if is_held(tag) => Some(at.max(after(now, LOOK_AT_HELD))),
+        at => Some(at),
+    });
+    Some(until(times.min()?, now).max(soon(object)))
 }
 
 /// After how long a change of a NodeImage needs a pass; nothing if it needs none.

@@ -6,7 +6,9 @@ use jiff::Timestamp;
 use kruise_api::labels::FAKE_NODE_IMAGE;
 use serde_json::{Map, Value, json};
 
-use super::{NODE_IMAGE, Node, NodeImage, PullSecret, TagOwner, news::wait, status::correct, tidy::tidy};
+use super::{
+    NODE_IMAGE, Node, NodeImage, PullSecret, Tag, TagOwner, news::wait, status::correct, tidy::tidy,
+};
 use crate::{
     effect::{Effect, Target},
     object::ObjectKey,
@@ -22,12 +24,22 @@ pub struct Observed {
     pub image: Option<Arc<NodeImage>>,
     /// The uids of those of its [`owners`] that are certainly gone. One that could not be asked for is not among them.
     pub gone_owners: BTreeSet<Text>,
+    /// The uids of those of its [`owners`] that run and will end. Their tags stay until then: a job that takes longer than the
+    /// time of its tags would otherwise ask the same nodes again and again.
+    pub busy_owners: BTreeSet<Text>,
     /// Those of its [`secrets`] that are certainly gone.
     pub gone_secrets: BTreeSet<ObjectKey>,
     /// Flag `--nodeimage-creation-delay`.
     pub creation_delay: Duration,
     /// The time.
     pub now: Timestamp,
+}
+
+impl Observed {
+    /// Whether a tag stays after its time.
+    pub(super) fn is_held(&self, tag: &Tag) -> bool {
+        tag.owner_references.iter().any(|owner| self.busy_owners.contains(&owner.uid))
+    }
 }
 
 /// What to do next, as data.
@@ -112,5 +124,5 @@ fn maintain(seen: &Observed, object: &NodeImage) -> Plan {
     } else {
         vec![steps.on_generation(&object.reference(), object.metadata.generation)]
     };
-    Plan { wake_after: wait(object, seen.now), effects, reason: None }
+    Plan { wake_after: wait(object, |tag| seen.is_held(tag), seen.now), effects, reason: None }
 }

@@ -59,6 +59,7 @@ struct World {
     node: Option<Value>,
     object: Option<Value>,
     gone_owners: BTreeSet<Text>,
+    busy_owners: BTreeSet<Text>,
     gone_secrets: BTreeSet<ObjectKey>,
     delay: u64,
 }
@@ -73,6 +74,7 @@ impl World {
             node: Some(node(json!({"a": "1"}))),
             object: None,
             gone_owners: BTreeSet::new(),
+            busy_owners: BTreeSet::new(),
             gone_secrets: BTreeSet::new(),
             delay: 30,
         }
@@ -89,6 +91,7 @@ impl World {
             node: self.node.as_ref().map(|node| Arc::new(serde_json::from_value(node.clone()).unwrap())),
             image: self.object.as_ref().map(read),
             gone_owners: self.gone_owners.clone(),
+            busy_owners: self.busy_owners.clone(),
             gone_secrets: self.gone_secrets.clone(),
             creation_delay: Duration::from_secs(self.delay),
             now: at(seconds),
@@ -235,6 +238,23 @@ fn a_tag_of_a_day_goes_after_a_day() {
     assert!(world.pass(86_499).is_some());
     assert_eq!(world.get("/spec/images/app/tags/0/tag"), "v1");
     world.pass(86_500);
+    assert_eq!(world.get("/spec/images"), json!({}));
+}
+
+/// A job with many nodes and little parallelism takes longer than the time of its tags: the first nodes must not be asked
+/// again before the last ones are.
+#[test]
+fn a_tag_stays_while_a_job_that_will_end_wants_it() {
+    let mut world = World::of(
+        json!({"app": {"tags": [owned(tag("v1", 0, 30), &["a"])]}}),
+        json!({"app": {"tags": [done("v1", "Succeeded", 5)]}}),
+    );
+    world.busy_owners = BTreeSet::from(["a".into()]);
+    world.pass(10);
+    assert_eq!(world.pass(1000), Some(Duration::from_secs(1800)), "nobody tells when the job ends");
+    assert_eq!(world.get("/spec/images/app/tags/0/tag"), "v1");
+    world.busy_owners.clear();
+    world.pass(1001);
     assert_eq!(world.get("/spec/images"), json!({}));
 }
 

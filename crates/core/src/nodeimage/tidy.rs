@@ -56,7 +56,7 @@ fn is_over(seen: &Observed, object: &NodeImage, image: &str, tag: &Tag) -> bool 
     let is_past = |at: Timestamp| at <= seen.now;
     match fate(object, image, tag) {
         Fate::Useless => true,
-        Fate::Expires(at) => is_past(at),
+        Fate::Expires(at) => is_past(at) && !seen.is_held(tag),
         Fate::Fails(..) | Fate::Stays => false,
     }
 }

@@ -185,7 +185,8 @@ impl NodeImage {
     /// The status of a tag, of whatever round.
     pub fn tag_status(&self, image: &str, tag: &str) -> Option<&TagStatus> {
         let statuses = self.status.as_ref()?.image_statuses.as_ref()?;
-        statuses.get(image)?.tags.iter().find(|status| status.tag == *tag)
+        let tags = &statuses.get(image)?.tags;
+        tags.get(position(tags, tag, |status| &status.tag)?)
     }
 
     /// The status of the round of a tag that is wanted now.
@@ -227,8 +228,16 @@ impl NodeImage {
 impl Image {
     /// Where a tag is, and the tag.
     pub fn tag(&self, tag: &str) -> Option<(usize, &Tag)> {
-        self.tags.iter().enumerate().find(|(_, known)| known.tag == *tag)
+        let place = position(&self.tags, tag, |known| &known.tag)?;
+        Some((place, self.tags.get(place)?))
     }
+}
+
+/// Where a tag is in a list that is sorted, unless somebody wrote it in another order. An image may have hundreds of tags,
+/// and every change of a node looks for each of them.
+fn position<T>(list: &[T], tag: &str, name: impl Fn(&T) -> &Text) -> Option<usize> {
+    let sorted = list.binary_search_by(|known| name(known).as_str().cmp(tag)).ok();
+    sorted.or_else(|| list.iter().position(|known| name(known) == tag))
 }
 
 impl Tag {
