@@ -1,7 +1,10 @@
 //! The controllers, and what each of them is given.
 
 pub mod cloneset;
+pub mod imagelistpulljob;
+pub mod imagepulljob;
 pub mod launch_priority;
+pub mod nodeimage;
 pub mod pod_readiness;
 pub mod sidecar_terminator;
 pub mod sidecarset;
@@ -48,6 +51,9 @@ pub const ALL: &[Entry] = &[
     Entry { name: sidecarset::NAME, build: sidecarset::controller },
     Entry { name: launch_priority::NAME, build: launch_priority::controller },
     Entry { name: sidecar_terminator::NAME, build: sidecar_terminator::controller },
+    Entry { name: nodeimage::NAME, build: nodeimage::controller },
+    Entry { name: imagepulljob::NAME, build: imagepulljob::controller },
+    Entry { name: imagelistpulljob::NAME, build: imagelistpulljob::controller },
 ];
 
 /// The keys of all owners of a kind that an object has, or had before a change.

@@ -364,7 +364,20 @@ pub const ALL: &[Feature] = &[
             .also(&["/validate-apps-kruise-io-v1alpha1-imagelistpulljob"])
             .on(&[rule(APPS, BOTH, "imagelistpulljobs", CREATE_UPDATE)]),
         ],
-        permissions: &[may(Role::DaemonSecret, "", &["secrets"], READ)],
+        permissions: &[
+            may(Role::Manager, APPS, &["imagepulljobs", "imagelistpulljobs", "nodeimages"], READ),
+            may(Role::Manager, APPS, &["imagepulljobs"], &["create", "delete", "patch"]),
+            may(Role::Manager, APPS, &["imagelistpulljobs"], &["delete", "patch"]),
+            may(Role::Manager, APPS, &["imagepulljobs/status", "imagelistpulljobs/status"], &["patch"]),
+            may(Role::Manager, APPS, &["imagelistpulljobs/finalizers"], &["update"]),
+            may(Role::Manager, APPS, &["nodeimages"], &["patch"]),
+            may(Role::Manager, "", &["nodes", "pods"], READ),
+            // Only watched once a job names a secret. Copies of them are written in one namespace only.
+            may(Role::Manager, "", &["secrets"], READ),
+            may(Role::PullSecrets, "", &["secrets"], &["create", "delete", "patch"]),
+            may(Role::DaemonSecret, "", &["secrets"], READ),
+        ],
+        built: true,
         ..feature("ImagePullJob, ImageListPullJob")
     },
     Feature {
@@ -380,10 +393,17 @@ pub const ALL: &[Feature] = &[
                 .on(&[rule(APPS, BOTH, "nodeimages", CREATE_UPDATE)]),
         ],
         permissions: &[
+            may(Role::Manager, APPS, &["nodeimages"], READ),
+            may(Role::Manager, APPS, &["nodeimages"], &["create", "delete", "patch"]),
+            may(Role::Manager, APPS, &["nodeimages/status"], &["patch"]),
+            // Whether the jobs that want a tag are still there.
+            may(Role::Manager, APPS, &["imagepulljobs"], &["get"]),
+            may(Role::Manager, "", &["nodes"], READ),
             may(Role::Daemon, APPS, &["nodeimages"], READ),
             may(Role::Daemon, APPS, &["nodeimages", "nodeimages/status"], CHANGE),
             may(Role::Daemon, "", &["events"], &["create", "patch"]),
         ],
+        built: true,
         ..feature("NodeImage")
     },
     Feature {
