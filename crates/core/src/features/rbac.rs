@@ -69,11 +69,9 @@ impl Role {
     /// Who has it.
     fn account(self) -> &'static str {
         match self {
-            Self::Manager
-            | Self::Certificates
-            | Self::LeaderElection
-            | Self::Webhook
-            | Self::PullSecrets => MANAGER_ACCOUNT,
+            Self::Manager | Self::Certificates | Self::LeaderElection | Self::Webhook | Self::PullSecrets => {
+                MANAGER_ACCOUNT
+            }
             Self::Daemon | Self::DaemonSecret => names::DAEMON,
         }
     }
