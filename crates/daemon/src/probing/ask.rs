@@ -62,7 +62,8 @@ async fn command(runtime: &dyn Runtime, id: &str, command: &[String], patience: 
     match runtime.exec(id, command, Some(patience)).await {
         Ok(output) if output.exit_code == 0 => Answer::Yes(text(&output.stdout)),
         Ok(output) => Answer::No(text(&output.stderr)),
-        Err(error) if error.kind == cri::Kind::TimedOut => {
+        // Not every runtime has a code of its own for a command that takes too long.
+        Err(error) if error.kind == cri::Kind::TimedOut || error.to_string().contains("timed out") => {
             let words = command.join(" ");
             Answer::No(format!("command timed out: {words:?} timed out after {}s", patience.as_secs()))
         }

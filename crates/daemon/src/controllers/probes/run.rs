@@ -24,7 +24,7 @@ use tokio::{
 use super::listing::Listing;
 use crate::{
     node::Node,
-    probing::{self, Id, Prober, Record, Results, Turn, Written},
+    probing::{self, Answer, Id, Prober, Record, Results, Turn, Written},
 };
 
 /// All probes of the node. Clones are the same; with the last of them all probes end.
@@ -177,6 +177,9 @@ impl Shared {
                 let Some((runtime, container, _)) = &found else { return };
                 let patience = probing::patience(prober.probe());
                 let answer = probing::ask(id, prober.probe(), &**runtime, container, patience).await;
+                if let Answer::Unclear(problem) = &answer {
+                    tracing::debug!(pod = %id.pod, probe = %id.probe, %problem, "a probe got no answer");
+                }
                 if let Some(record) = prober.answered(&answer) {
                     self.record(id, &record);
                 }

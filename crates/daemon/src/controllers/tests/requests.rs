@@ -4,7 +4,7 @@ use super::*;
 
 const REQUESTS: &str = "/apis/apps.kruise.io/v1beta1/namespaces/default/containerrecreaterequests";
 
-fn request(name: &str, pod: &str, strategy: Value) -> Value {
+pub(super) fn request(name: &str, pod: &str, strategy: Value) -> Value {
     let mut request = named("ContainerRecreateRequest", "v1beta1", name);
     request["metadata"]["labels"] = json!({"crr.apps.kruise.io/pod-uid": format!("u-{pod}"),
         "crr.apps.kruise.io/node-name": "n1", "crr.apps.kruise.io/active": "true"});
@@ -134,7 +134,7 @@ async fn a_hundred_requests_stop_no_more_than_thirty_two_containers_at_a_time() 
     let stage = Stage::new(Flags::default()).await;
     stage.runtime.world().commands.insert("bye".to_owned(), (Duration::from_secs(10), Default::default()));
     for number in 0..100 {
-        let pod = format!("p{number}-");
+        let pod = format!("p{number}x");
         stage.run_container(&pod, 0);
         stage.post(REQUESTS, request(&format!("r{number}"), &pod, json!({}))).await;
     }
