@@ -161,7 +161,7 @@ async fn containers_are_ended_and_commands_run() {
     assert_eq!((output.exit_code, output.stdout, output.stderr), (1, b"false x".into(), b"within 3".into()));
 }
 
-/// IMG-27: what the runtime gets along with a pull.
+/// IMAGES-27: what the runtime gets along with a pull.
 #[tokio::test]
 async fn a_pull_carries_its_labels_and_who_asks() {
     let folder = TempDir::new().unwrap();

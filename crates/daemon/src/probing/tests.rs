@@ -29,7 +29,7 @@ fn no() -> Answer {
     Answer::No("bad".to_owned())
 }
 
-/// Probes 6: results count only when they repeat.
+/// DAEMON-6: results count only when they repeat.
 #[test]
 fn an_answer_counts_when_it_came_often_enough() {
     let mut prober = Prober::new(probe(json!({"failureThreshold": 3, "successThreshold": 2})), None);
@@ -43,7 +43,7 @@ fn an_answer_counts_when_it_came_often_enough() {
     assert!(prober.answered(&no()).is_some(), "an unclear answer breaks no row");
 }
 
-/// Probes 7: nobody is asked right after the start.
+/// DAEMON-7: nobody is asked right after the start.
 #[test]
 fn a_container_is_not_asked_before_its_delay_is_over() {
     let mut prober = Prober::new(probe(json!({"initialDelaySeconds": 20})), None);
@@ -54,7 +54,7 @@ fn a_container_is_not_asked_before_its_delay_is_over() {
     assert_eq!(prober.turn("c", None, at(30)), Turn::Wait);
 }
 
-/// Probes 13: a container that ended, and its successor.
+/// DAEMON-13: a container that ended, and its successor.
 #[test]
 fn a_container_that_does_not_run_has_failed_and_a_new_one_is_unknown() {
     let mut prober = Prober::new(probe(json!({})), None);
@@ -67,7 +67,7 @@ fn a_container_that_does_not_run_has_failed_and_a_new_one_is_unknown() {
     assert_eq!(prober.turn("x", Some(&running("b", 7)), at(9)), Turn::Ask(Some(unknown)));
 }
 
-/// Probes 18: results outlive the daemon unless the container is a new one.
+/// DAEMON-18: results outlive the daemon unless the container is a new one.
 #[test]
 fn a_restart_of_the_daemon_changes_no_result() {
     let status =
@@ -81,7 +81,7 @@ fn a_restart_of_the_daemon_changes_no_result() {
     assert!(matches!(new.turn("c", Some(&running("b", 60)), at(100)), Turn::Ask(Some(_))));
 }
 
-/// Probes 3: another question makes the old answer worthless.
+/// DAEMON-3: another question makes the old answer worthless.
 #[test]
 fn a_probe_that_asks_something_else_begins_anew() {
     let mut prober = Prober::new(probe(json!({"exec": {"command": ["true"]}, "periodSeconds": 60})), None);
@@ -103,7 +103,7 @@ fn id() -> Id {
     }
 }
 
-/// Probes 11: two probes of one container keep their own results; nothing is written without a change.
+/// DAEMON-11: two probes of one container keep their own results; nothing is written without a change.
 #[test]
 fn results_are_kept_by_probe_and_written_on_change() {
     let other = Id { probe: "m#y".to_owned(), ..id() };
@@ -137,7 +137,7 @@ async fn asked(node: &Simulated, id: &Id, value: Value) -> Answer {
     ask(id, &probe, node, &container, patience(&probe)).await
 }
 
-/// Probes 2, 5 and 8: commands.
+/// DAEMON-2, DAEMON-5 and DAEMON-8: commands.
 #[tokio::test(start_paused = true)]
 async fn commands_answer_with_what_they_print() {
     let node = Simulated::default();
@@ -166,7 +166,7 @@ async fn commands_answer_with_what_they_print() {
     assert!(matches!(asked(&node, &id(), exec(&["good"])).await, Answer::Unclear(_)));
 }
 
-/// Probes 9 and 10: over the network.
+/// DAEMON-9 and DAEMON-10: over the network.
 #[tokio::test]
 async fn pages_and_ports_of_the_pod_answer() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -55,7 +55,7 @@ fn each_tag_that_is_not_finished_has_one_worker_for_its_round() {
     check_plan(images, done, &[], &[("a 2", 3)], &[]);
 }
 
-/// IMG-43: how the first list ended is told once and kept.
+/// IMAGES-43: how the first list ended is told once and kept.
 #[test]
 fn the_end_of_the_first_list_is_written_once() {
     let wanted = spec(json!({"a": {"tags": [{"tag": "2"}, {"tag": "1"}]}}));
@@ -85,7 +85,7 @@ fn the_end_of_the_first_list_is_written_once() {
     assert!(later.image_statuses.is_empty());
 }
 
-/// IMG-12, IMG-13 and IMG-15: how often, how long, until when.
+/// IMAGES-12, IMAGES-13 and IMAGES-15: how often, how long, until when.
 #[test]
 fn attempts_follow_the_policy() {
     let policy = |value: Value| {
@@ -108,7 +108,7 @@ fn attempts_follow_the_policy() {
     assert_eq!([0, 1, 2, 4, 5, 99].map(|number| pause(number).as_secs()), [1, 2, 4, 16, 30, 30]);
 }
 
-/// IMG-23: a digest is asked for and found by its own sign.
+/// IMAGES-23: a digest is asked for and found by its own sign.
 #[test]
 fn digests_are_named_and_found_as_digests() {
     let digest = format!("sha256:{}", "a".repeat(64));
@@ -141,7 +141,7 @@ fn check_keys(entries: &[(&str, &str)], repository: &str, expected: &[&str]) {
     assert_eq!(users, expected, "{repository}");
 }
 
-/// IMG-21 and IMG-22: which credentials belong to which registry.
+/// IMAGES-21 and IMAGES-22: which credentials belong to which registry.
 #[test]
 fn credentials_are_found_as_the_kubelet_finds_them() {
     let hub = [("https://index.docker.io/v1/", "hub")];

@@ -130,7 +130,7 @@ fn each(seeds: std::ops::Range<u64>) {
     }
 }
 
-/// CRR-22 and IMG-29 over seeds: nothing is done twice, and nothing stays in progress for ever.
+/// CRR-22 and IMAGES-29 over seeds: nothing is done twice, and nothing stays in progress for ever.
 #[test]
 fn requests_and_pulls_end_well_whatever_goes_wrong() {
     each(0..70);

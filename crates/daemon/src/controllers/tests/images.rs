@@ -34,7 +34,7 @@ impl Stage {
     }
 }
 
-/// IMG-4 and IMG-24: an image is pulled once and told.
+/// IMAGES-4 and IMAGES-24: an image is pulled once and told.
 #[tokio::test(start_paused = true)]
 async fn an_image_is_pulled_and_one_that_is_there_is_not() {
     let stage = Stage::new(Flags::default()).await;
@@ -76,7 +76,7 @@ async fn an_image_is_pulled_and_one_that_is_there_is_not() {
     );
 }
 
-/// IMG-12: three attempts, then the reason, told to everybody.
+/// IMAGES-12: three attempts, then the reason, told to everybody.
 #[tokio::test(start_paused = true)]
 async fn an_image_that_does_not_exist_is_tried_as_often_as_allowed() {
     let stage = Stage::new(Flags::default()).await;
@@ -95,7 +95,7 @@ async fn an_image_that_does_not_exist_is_tried_as_often_as_allowed() {
     assert_eq!(stage.events("PullImageFailed").await, expected);
 }
 
-/// IMG-13: a registry that hangs.
+/// IMAGES-13: a registry that hangs.
 #[tokio::test(start_paused = true)]
 async fn a_pull_that_takes_too_long_is_cancelled() {
     let stage = Stage::new(Flags::default()).await;
@@ -111,7 +111,7 @@ async fn a_pull_that_takes_too_long_is_cancelled() {
     assert_eq!(stage.runtime.world().pulling, 0);
 }
 
-/// IMG-15: the deadline of all attempts.
+/// IMAGES-15: the deadline of all attempts.
 #[tokio::test(start_paused = true)]
 async fn attempts_end_at_their_deadline() {
     let stage = Stage::new(Flags::default()).await;
@@ -126,7 +126,7 @@ async fn attempts_end_at_their_deadline() {
     assert_eq!(stage.runtime.world().pulls.len(), 2);
 }
 
-/// IMG-28: no more than two at a time.
+/// IMAGES-28: no more than two at a time.
 #[tokio::test(start_paused = true)]
 async fn no_more_images_are_pulled_at_once_than_allowed() {
     let stage = Stage::new(Flags { most_pulls: Some(2), ..Flags::default() }).await;
@@ -153,7 +153,7 @@ async fn a_pull_that_is_not_wanted_any_more_ends() {
     assert_eq!((world.pulls.len(), world.pulling), (1, 0));
 }
 
-/// IMG-29: the daemon dies during a pull.
+/// IMAGES-29: the daemon dies during a pull.
 #[tokio::test(start_paused = true)]
 async fn a_pull_is_begun_again_by_the_next_daemon() {
     let mut stage = Stage::new(Flags::default()).await;
@@ -166,7 +166,7 @@ async fn a_pull_is_begun_again_by_the_next_daemon() {
     assert_eq!(stage.runtime.world().pulls.len(), 2);
 }
 
-/// IMG-31: the status is written slowly when much happens.
+/// IMAGES-31: the status is written slowly when much happens.
 #[tokio::test(start_paused = true)]
 async fn many_ends_at_once_are_few_writes() {
     let stage = Stage::new(Flags::default()).await;
@@ -184,7 +184,7 @@ async fn many_ends_at_once_are_few_writes() {
     assert!(writes <= 8.0, "{writes} writes");
 }
 
-/// IMG-16, IMG-19 and IMG-21: secrets, also one that comes late, and none that is wrong.
+/// IMAGES-16, IMAGES-19 and IMAGES-21: secrets, also one that comes late, and none that is wrong.
 #[tokio::test(start_paused = true)]
 async fn credentials_come_from_secrets_of_the_moment() {
     let stage = Stage::new(Flags::default()).await;

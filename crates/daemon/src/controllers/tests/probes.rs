@@ -35,7 +35,7 @@ fn is(name: &'static str, wanted: &'static str, message: &'static str) -> impl F
     }
 }
 
-/// Probes 2, 3 and 11: results follow, each probe on its own, and are written only when they change.
+/// DAEMON-2, DAEMON-3 and DAEMON-11: results follow, each probe on its own, and are written only when they change.
 #[tokio::test(start_paused = true)]
 async fn results_follow_the_commands() {
     let stage = Stage::new(Flags::default()).await;
@@ -67,7 +67,7 @@ async fn results_follow_the_commands() {
     );
 }
 
-/// Probes 13: the container ends and comes back.
+/// DAEMON-13: the container ends and comes back.
 #[tokio::test(start_paused = true)]
 async fn a_container_that_ended_is_told_and_its_successor_is_asked() {
     let stage = Stage::new(Flags::default()).await;
@@ -82,7 +82,7 @@ async fn a_container_that_ended_is_told_and_its_successor_is_asked() {
     stage.until(OWN, is("m#x", "Succeeded", "")).await;
 }
 
-/// Probes 14 and 17: probes that leave, and a period that is changed.
+/// DAEMON-14 and DAEMON-17: probes that leave, and a period that is changed.
 #[tokio::test(start_paused = true)]
 async fn edits_take_effect_on_running_probes() {
     let stage = Stage::new(Flags::default()).await;
@@ -103,7 +103,7 @@ async fn edits_take_effect_on_running_probes() {
     stage.until(OWN, |object| object["status"]["podProbeStatuses"][0].is_null()).await;
 }
 
-/// Probes 18: a new daemon changes no result.
+/// DAEMON-18: a new daemon changes no result.
 #[tokio::test(start_paused = true)]
 async fn a_new_daemon_changes_no_result() {
     let mut stage = Stage::new(Flags::default()).await;
@@ -119,7 +119,7 @@ async fn a_new_daemon_changes_no_result() {
     assert!(stage.runtime.world().most_commanding > 0);
 }
 
-/// Probes 21: two hundred probes ask the runtime for its containers together.
+/// DAEMON-21: two hundred probes ask the runtime for its containers together.
 #[tokio::test(start_paused = true)]
 async fn many_probes_share_their_look_at_the_runtime() {
     let stage = Stage::new(Flags::default()).await;
