@@ -13,6 +13,7 @@ mod tests {
         ("kruise-runtime", &["kruise-api", "kruise-core"]),
         ("kruise-webhook", &["kruise-api", "kruise-core"]),
         ("kruise-manager", &["kruise-api", "kruise-core", "kruise-runtime", "kruise-webhook"]),
+        ("kruise-daemon", &["kruise-api", "kruise-core", "kruise-runtime"]),
         ("kruise-apiserver", &["kruise-api"]),
         ("kruise-sim", &["kruise-api", "kruise-apiserver"]),
         (

@@ -6,7 +6,10 @@
 
 mod container;
 
-pub use container::{Amounts, Environment, FromMetadata, ResizePolicy, Resources, Source, Termination};
+pub use container::{
+    Amounts, Environment, EphemeralContainer, FromMetadata, Port, ResizePolicy, Resources, Source,
+    Termination,
+};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer};
@@ -175,6 +178,9 @@ pub struct Spec {
     /// Containers that run before them; some stay.
     #[serde(deserialize_with = "boxed")]
     pub init_containers: Box<[Container]>,
+    /// Containers that someone added to the living pod.
+    #[serde(deserialize_with = "boxed")]
+    pub ephemeral_containers: Box<[EphemeralContainer]>,
     /// Conditions that must be True before the pod is ready.
     #[serde(deserialize_with = "boxed")]
     pub readiness_gates: Box<[ReadinessGate]>,
@@ -199,6 +205,9 @@ pub struct Container {
     pub resources: Resources,
     /// Whether it is started again when its cpu or memory changes.
     pub resize_policy: ResizePolicy,
+    /// Its ports that have a name.
+    #[serde(deserialize_with = "container::named_ports")]
+    pub ports: Box<[Port]>,
 }
 
 /// A condition that must be True before the pod is ready.
@@ -224,6 +233,12 @@ pub struct Status {
     /// What became of the init containers.
     #[serde(deserialize_with = "boxed")]
     pub init_container_statuses: Box<[ContainerStatus]>,
+    /// What became of the containers that were added later.
+    #[serde(deserialize_with = "boxed")]
+    pub ephemeral_container_statuses: Box<[ContainerStatus]>,
+    /// The address of the pod, once it has one.
+    #[serde(rename = "podIP")]
+    pub pod_ip: Text,
     /// When the kubelet first saw the pod.
     pub start_time: Option<Timestamp>,
 }
@@ -267,6 +282,8 @@ pub struct ContainerStatus {
     pub container_id: Text,
     /// Whether its probe passes.
     pub ready: bool,
+    /// Whether its startup probe has passed, if the kubelet tells.
+    pub started: Option<bool>,
     /// How often it was started again.
     pub restart_count: i32,
     /// Waiting, running or terminated.
@@ -323,6 +340,11 @@ impl Pod {
         self.status.conditions.iter().find(|condition| condition.r#type == condition_type)
     }
 
+    /// Whether the pod is neither finished nor being deleted.
+    pub fn is_active(&self) -> bool {
+        !self.metadata.is_deleting() && !matches!(self.status.phase.as_str(), "Succeeded" | "Failed")
+    }
+
     /// Whether the pod waits for a condition of this type before it is ready.
     pub fn has_readiness_gate(&self, condition_type: &str) -> bool {
         self.spec.readiness_gates.iter().any(|gate| gate.condition_type == condition_type)
@@ -332,30 +354,53 @@ impl Pod {
     pub fn share(&mut self, pool: &mut Pool) {
         let Self { metadata, spec, status } = self;
         metadata.share(pool);
-        let Spec { node_name, containers, init_containers, readiness_gates, restart_policy } = spec;
+        let Spec {
+            node_name,
+            containers,
+            init_containers,
+            ephemeral_containers,
+            readiness_gates,
+            restart_policy,
+        } = spec;
         pool.share(node_name);
         pool.share(restart_policy);
         for container in containers.iter_mut().chain(init_containers.iter_mut()) {
-            let Container { name, image, restart_policy, env, resources, resize_policy: _ } = container;
+            let Container { name, image, restart_policy, env, resources, resize_policy: _, ports } =
+                container;
             [name, image, restart_policy].into_iter().for_each(|text| pool.share(text));
+            ports.iter_mut().for_each(|port| pool.share(&mut port.name));
             env.share(pool);
             resources.share(pool);
+        }
+        for EphemeralContainer { name, job } in ephemeral_containers.iter_mut() {
+            pool.share(name);
+            pool.share(job);
         }
         for ReadinessGate { condition_type } in readiness_gates.iter_mut() {
             pool.share(condition_type);
         }
-        let Status { phase, conditions, container_statuses, init_container_statuses, start_time: _ } = status;
+        let Status {
+            phase,
+            conditions,
+            container_statuses,
+            init_container_statuses,
+            ephemeral_container_statuses,
+            pod_ip: _,
+            start_time: _,
+        } = status;
         pool.share(phase);
         for Condition { r#type, status, reason, message, last_transition_time: _ } in conditions.iter_mut() {
             [r#type, status, reason, message].into_iter().for_each(|text| pool.share(text));
         }
-        for container in container_statuses.iter_mut().chain(init_container_statuses.iter_mut()) {
+        let statuses = container_statuses.iter_mut().chain(init_container_statuses.iter_mut());
+        for container in statuses.chain(ephemeral_container_statuses.iter_mut()) {
             let ContainerStatus {
                 name,
                 image,
                 image_id,
                 container_id: _,
                 ready: _,
+                started: _,
                 restart_count: _,
                 state,
                 resources,

@@ -4,13 +4,30 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt as _, future::BoxFuture};
 use kruise_api::{
-    annotations::SIDECARSET_INJECTED_LIST, cloneset::v1beta1::CloneSet, labels::SIDECARSET_NAME,
+    annotations::SIDECARSET_INJECTED_LIST,
+    cloneset::v1beta1::CloneSet,
+    containerrecreaterequest::v1beta1::ContainerRecreateRequest,
+    ephemeraljob::v1alpha1::EphemeralJob,
+    imagelistpulljob::v1beta1::ImageListPullJob,
+    imagepulljob::v1beta1::ImagePullJob,
+    labels::{CRR_POD_UID, SIDECARSET_NAME},
+    nodepodprobe::v1alpha1::NodePodProbe,
+    podprobemarker::v1alpha1::PodProbeMarker,
     sidecarset::v1beta1::SidecarSet,
 };
 use kruise_core::{
     cloneset::CLONE_SET,
-    object::{CONFIG_MAP, CONTROLLER_REVISION, NAMESPACE, NODE, PERSISTENT_VOLUME_CLAIM, POD, Resource},
+    containerrecreaterequest::CONTAINER_RECREATE_REQUEST,
+    ephemeraljob::EPHEMERAL_JOB,
+    imagelistpulljob::IMAGE_LIST_PULL_JOB,
+    imagepulljob,
+    nodeimage::{NODE_IMAGE, Node, NodeImage},
+    nodepodprobe::{NODE_POD_PROBE, listed_markers},
+    object::{
+        CONFIG_MAP, CONTROLLER_REVISION, NAMESPACE, NODE, PERSISTENT_VOLUME_CLAIM, POD, Resource, SECRET,
+    },
     pod::{Metadata, Pod},
+    podprobemarker::{Marker, POD_PROBE_MARKER},
     pre_download::IMAGE_PULL_JOB,
     revision::Revision,
     sidecarset::{SIDECAR_SET, record},
@@ -31,14 +48,32 @@ pub const BY_NODE: &str = "node";
 pub const BY_KIN: &str = "kin";
 /// The index of pods by the SidecarSets that they got containers from, and of revisions by the SidecarSet they name.
 pub const BY_SIDECAR_SET: &str = "sidecarset";
+/// The index of ImagePullJobs that are not over, all under one text: [`RUNNING`].
+pub const BY_PROGRESS: &str = "progress";
+/// The index of ContainerRecreateRequests by the uid of their pod.
+pub const BY_POD: &str = "pod";
+/// The index of NodePodProbes by the PodProbeMarkers of their probes, as `namespace/name`.
+pub const BY_MARKER: &str = "marker";
+/// The text of [`BY_PROGRESS`].
+pub const RUNNING: &str = "running";
+/// The index of ImagePullJobs that are not over and choose their nodes by pods, by namespace.
+pub const BY_PODS: &str = "pods";
+
+/// A PodProbeMarker as its cache keeps it.
+pub type Markers = Guarded<PodProbeMarker>;
+
+/// A PodProbeMarker, ready to be compared with pods.
+pub fn marker(stored: &Markers) -> Marker {
+    Marker::new(stored.metadata.key(), stored.metadata.is_deleting(), stored.object.as_ref().ok().cloned())
+}
 
 /// All caches. Those of kinds that no feature needs stay empty and cost nothing.
 #[derive(Clone, Debug)]
 pub struct Caches {
     /// All pods.
     pub pods: Cache<Pod>,
-    /// Labels of nodes; filled from the first time somebody [wants](Cache::want) them.
-    pub nodes: Cache<Plain>,
+    /// Labels and readiness of nodes; filled from the first time somebody [wants](Cache::want) them.
+    pub nodes: Cache<Node>,
     /// Volume claims.
     pub claims: Cache<Plain>,
     /// Revisions of workloads.
@@ -46,7 +81,21 @@ pub struct Caches {
     /// CloneSets.
     pub clonesets: Cache<Guarded<CloneSet>>,
     /// ImagePullJobs.
-    pub pull_jobs: Cache<Plain>,
+    pub pull_jobs: Cache<Guarded<ImagePullJob>>,
+    /// ImageListPullJobs.
+    pub list_pull_jobs: Cache<Guarded<ImageListPullJob>>,
+    /// NodeImages.
+    pub node_images: Cache<NodeImage>,
+    /// Which secrets there are, without what is in them; filled from the first time somebody wants to know.
+    pub secrets: Cache<Plain>,
+    /// ContainerRecreateRequests.
+    pub recreate_requests: Cache<Guarded<ContainerRecreateRequest>>,
+    /// PodProbeMarkers.
+    pub probe_markers: Cache<Markers>,
+    /// NodePodProbes.
+    pub node_probes: Cache<Guarded<NodePodProbe>>,
+    /// EphemeralJobs.
+    pub ephemeral_jobs: Cache<Guarded<EphemeralJob>>,
     /// SidecarSets.
     pub sidecarsets: Cache<Guarded<SidecarSet>>,
     /// Labels of namespaces; filled from the first time somebody wants them.
@@ -67,6 +116,10 @@ pub fn named_after(namespace: &str, workload: &str) -> String {
 
 fn owners(metadata: &Metadata, texts: &mut Vec<Text>) {
     texts.extend(metadata.owner_references.iter().map(|owner| owner.uid.clone()));
+}
+
+fn running(job: &Guarded<ImagePullJob>) -> Option<&ImagePullJob> {
+    job.object.as_deref().ok().filter(|job| !imagepulljob::is_over(job))
 }
 
 fn kin(metadata: &Metadata, texts: &mut Vec<Text>) {
@@ -110,7 +163,36 @@ impl Caches {
                 })
                 .with_metrics(metrics),
             clonesets: Cache::new(CLONE_SET).with_metrics(metrics),
-            pull_jobs: owned(IMAGE_PULL_JOB),
+            pull_jobs: Cache::new(IMAGE_PULL_JOB)
+                .with_index(BY_OWNER, |job: &Guarded<ImagePullJob>, texts| owners(&job.metadata, texts))
+                .with_index(BY_PROGRESS, |job: &Guarded<ImagePullJob>, texts| {
+                    if running(job).is_some() {
+                        texts.push(RUNNING.into());
+                    }
+                })
+                .with_index(BY_PODS, |job: &Guarded<ImagePullJob>, texts| {
+                    if running(job).is_some_and(|job| job.spec.template.pod_selector.is_some()) {
+                        texts.push(job.metadata.namespace.clone());
+                    }
+                })
+                .with_metrics(metrics),
+            list_pull_jobs: Cache::new(IMAGE_LIST_PULL_JOB).with_metrics(metrics),
+            node_images: Cache::new(NODE_IMAGE).with_metrics(metrics),
+            secrets: Cache::new(SECRET).with_metrics(metrics),
+            recreate_requests: Cache::new(CONTAINER_RECREATE_REQUEST)
+                .with_index(BY_POD, |request: &Guarded<ContainerRecreateRequest>, texts| {
+                    texts.extend(request.metadata.labels.get(CRR_POD_UID).cloned());
+                })
+                .with_metrics(metrics),
+            probe_markers: Cache::new(POD_PROBE_MARKER).with_metrics(metrics),
+            node_probes: Cache::new(NODE_POD_PROBE)
+                .with_index(BY_MARKER, |list: &Guarded<NodePodProbe>, texts| {
+                    if let Ok(list) = &list.object {
+                        texts.extend(listed_markers(list).map(Text::from));
+                    }
+                })
+                .with_metrics(metrics),
+            ephemeral_jobs: Cache::new(EPHEMERAL_JOB).with_metrics(metrics),
             sidecarsets: Cache::new(SIDECAR_SET).with_metrics(metrics),
             namespaces: Cache::new(NAMESPACE).with_metrics(metrics),
             configuration: Cache::new(CONFIG_MAP).with_metrics(metrics),
@@ -145,6 +227,12 @@ impl Caches {
             CONTROLLER_REVISION => run(&self.revisions, client, options),
             CLONE_SET => run(&self.clonesets, client, options),
             IMAGE_PULL_JOB => run(&self.pull_jobs, client, options),
+            IMAGE_LIST_PULL_JOB => run(&self.list_pull_jobs, client, options),
+            NODE_IMAGE => run(&self.node_images, client, options),
+            CONTAINER_RECREATE_REQUEST => run(&self.recreate_requests, client, options),
+            POD_PROBE_MARKER => run(&self.probe_markers, client, options),
+            NODE_POD_PROBE => run(&self.node_probes, client, options),
+            EPHEMERAL_JOB => run(&self.ephemeral_jobs, client, options),
             SIDECAR_SET => run(&self.sidecarsets, client, options),
             _ => None,
         }
@@ -159,6 +247,12 @@ impl Caches {
             CONTROLLER_REVISION => self.revisions.synced(patience).await,
             CLONE_SET => self.clonesets.synced(patience).await,
             IMAGE_PULL_JOB => self.pull_jobs.synced(patience).await,
+            IMAGE_LIST_PULL_JOB => self.list_pull_jobs.synced(patience).await,
+            NODE_IMAGE => self.node_images.synced(patience).await,
+            CONTAINER_RECREATE_REQUEST => self.recreate_requests.synced(patience).await,
+            POD_PROBE_MARKER => self.probe_markers.synced(patience).await,
+            NODE_POD_PROBE => self.node_probes.synced(patience).await,
+            EPHEMERAL_JOB => self.ephemeral_jobs.synced(patience).await,
             SIDECAR_SET => self.sidecarsets.synced(patience).await,
             _ => true,
         }

@@ -1,8 +1,15 @@
 //! The controllers, and what each of them is given.
 
 pub mod cloneset;
+pub mod container_recreate_request;
+pub mod ephemeraljob;
+pub mod imagelistpulljob;
+pub mod imagepulljob;
 pub mod launch_priority;
+pub mod nodeimage;
+pub mod nodepodprobe;
 pub mod pod_readiness;
+pub mod podprobemarker;
 pub mod sidecar_terminator;
 pub mod sidecarset;
 
@@ -48,6 +55,13 @@ pub const ALL: &[Entry] = &[
     Entry { name: sidecarset::NAME, build: sidecarset::controller },
     Entry { name: launch_priority::NAME, build: launch_priority::controller },
     Entry { name: sidecar_terminator::NAME, build: sidecar_terminator::controller },
+    Entry { name: container_recreate_request::NAME, build: container_recreate_request::controller },
+    Entry { name: podprobemarker::NAME, build: podprobemarker::controller },
+    Entry { name: nodepodprobe::NAME, build: nodepodprobe::controller },
+    Entry { name: ephemeraljob::NAME, build: ephemeraljob::controller },
+    Entry { name: nodeimage::NAME, build: nodeimage::controller },
+    Entry { name: imagepulljob::NAME, build: imagepulljob::controller },
+    Entry { name: imagelistpulljob::NAME, build: imagelistpulljob::controller },
 ];
 
 /// The keys of all owners of a kind that an object has, or had before a change.

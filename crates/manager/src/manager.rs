@@ -137,6 +137,7 @@ impl Manager {
         }
         self.watch_when_wanted(&shared.caches.nodes, self.cache_options(), scope, &stop);
         self.watch_when_wanted(&shared.caches.namespaces, self.cache_options(), scope, &stop);
+        self.watch_when_wanted(&shared.caches.secrets, self.cache_options(), scope, &stop);
         let configuration = cache::Options {
             namespace: Some(shared.settings.environment.namespace.clone()),
             fields: Some(format!("metadata.name={CONFIGURATION}")),

@@ -30,6 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 struct Told {
     component: &'static str,
     event: Event,
+    /// The part of the object that it is about, such as `spec.containers{app}`; empty for all of it.
+    part: String,
     at: Timestamp,
 }
 
@@ -41,13 +43,22 @@ pub struct Events {
     clock: Clock,
     random: Random,
     metrics: Framework,
+    host: Text,
 }
 
 impl Events {
     /// Nothing is told yet; [`Self::run`] writes.
     pub fn new(clock: Clock, random: Random, metrics: Framework) -> Self {
         let (sender, receiver) = mpsc::channel(BUFFER);
-        Self { sender, receiver: Arc::new(Mutex::new(Some(receiver))), clock, random, metrics }
+        let receiver = Arc::new(Mutex::new(Some(receiver)));
+        Self { sender, receiver, clock, random, metrics, host: Text::default() }
+    }
+
+    /// The same, told by a program that belongs to one node.
+    #[must_use]
+    pub fn on_host(mut self, node: impl Into<Text>) -> Self {
+        self.host = node.into();
+        self
     }
 
     /// A recorder that tells in the name of a component.
@@ -59,7 +70,7 @@ impl Events {
     pub async fn run(&self, client: kube::Client) {
         let receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(mut receiver) = receiver else { return };
-        let mut correlator = Correlator::new(self.random.clone());
+        let mut correlator = Correlator::new(self.random.clone(), self.host.clone());
         while let Some(told) = receiver.recv().await {
             match correlator.correlate(&told, tokio::time::Instant::now()) {
                 None => self.metrics.events_dropped.inc(&["spam"]),
@@ -110,7 +121,13 @@ pub struct Recorder {
 impl Recorder {
     /// Tells an event, soon.
     pub fn record(&self, event: Event) {
-        let told = Told { component: self.component, event, at: self.events.clock.now_seconds() };
+        self.record_part(event, "");
+    }
+
+    /// Tells an event about a part of an object, such as `spec.containers{app}`.
+    pub fn record_part(&self, event: Event, part: &str) {
+        let at = self.events.clock.now_seconds();
+        let told = Told { component: self.component, event, part: part.to_owned(), at };
         if self.events.sender.try_send(told).is_err() {
             self.events.metrics.events_dropped.inc(&["full"]);
         }

@@ -116,6 +116,7 @@ impl Queue {
             bucket: Bucket::new(options.qps, options.burst),
         };
         if let Some(metrics) = &metrics {
+            metrics.queue_depth.set(&[name], 0.0);
             metrics.queue_adds.touch(&[name]);
             metrics.queue_retries.touch(&[name]);
         }

@@ -46,7 +46,7 @@ pub struct Container {
     pub status_context: Option<StatusContext>,
 }
 
-/// What is done before a container stops. One of the three.
+/// What is done before a container stops. One of these.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -57,6 +57,16 @@ pub struct Handler {
     pub http_get: Option<HttpGet>,
     /// Opens a connection to the container.
     pub tcp_socket: Option<TcpSocket>,
+    /// Waits. Only clusters that know this hook have it.
+    pub sleep: Option<Sleep>,
+}
+
+/// A time to wait.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Sleep {
+    /// How many seconds.
+    pub seconds: i64,
 }
 
 /// A command that runs in a container.

@@ -30,6 +30,7 @@ use crate::{
     configuration::Data,
     object::ObjectKey,
     pod::{Pairs, Pod},
+    podprobemarker::Marker,
     revision::Revision,
     sidecarset::Sets,
 };
@@ -59,9 +60,24 @@ pub trait Cluster {
         None
     }
 
+    /// A pod with all that caches leave out, or why it cannot be read.
+    fn whole_pod(&self, _key: &ObjectKey) -> Result<Option<Arc<Value>>, String> {
+        Ok(None)
+    }
+
+    /// The labels of a node, or why they cannot be read.
+    fn node(&self, name: &str) -> Result<Pairs, String> {
+        Err(format!("nodes {name:?} not found"))
+    }
+
     /// The labels of a namespace.
     fn namespace(&self, _name: &str) -> Option<Pairs> {
         None
+    }
+
+    /// The PodProbeMarkers of a namespace, sorted by name.
+    fn pod_probe_markers(&self, _namespace: &str) -> Vec<Marker> {
+        Vec::new()
     }
 
     /// The SidecarSets in the form in which pods get them.
@@ -105,6 +121,8 @@ pub struct Entry {
     pub selector: Option<rules::Selector>,
     /// Changes besides the defaults, in the version of the request. Run in this order.
     pub mutations: &'static [Mutation],
+    /// Judges an object while it completes it, for a kind whose only webhook is the one that changes objects. Run last.
+    pub completion: Option<Completion>,
     /// Reasons to refuse that are no mistakes in a field. Run before the rules; the first one ends.
     pub refusals: &'static [Refusal],
     /// What must hold for the fields. All of them run.
@@ -119,6 +137,8 @@ impl Entry {
 
 /// A change of a new or changed object. An error ends the request with 500 and no change.
 pub type Mutation = fn(&mut Value, &Request, &Context<'_>) -> Result<(), String>;
+/// A change of a new or changed object, or the refusal of it.
+pub type Completion = fn(&mut Value, &Request, &Context<'_>) -> Result<(), Answer>;
 /// What of an object does not fit its type. The writer gets it with 400.
 pub type Misfit = fn(&Value) -> Result<(), shape::Error>;
 /// Why an object is refused as a whole.
@@ -202,6 +222,11 @@ pub fn mutate(request: &Request, context: &Context<'_>) -> Answer {
         if let Err(error) = mutation(&mut object, request, context) {
             return Answer::internal(error);
         }
+    }
+    if let Some(completion) = entry.completion
+        && let Err(refusal) = completion(&mut object, request, context)
+    {
+        return refusal;
     }
     Answer::changed(&request.object, object)
 }

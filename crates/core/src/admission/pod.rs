@@ -10,11 +10,14 @@ mod sidecars;
 #[cfg(test)]
 mod tests;
 
-use kruise_api::{gates::Gates, json};
+use kruise_api::{
+    gates::{Gate, Gates},
+    json,
+};
 use serde_json::Value;
 
 use super::{Answer, Operation, Request, kinds::Context};
-use crate::object::ObjectKey;
+use crate::{object::ObjectKey, podprobemarker};
 
 /// The places in the chain that changes a new pod, first to last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,6 +64,11 @@ pub const STEPS: &[Step] = &[
     Step { position: Position::ReadinessGate, runs: |_| true, run: readiness::gate },
     Step { position: Position::SidecarSet, runs: |_| true, run: sidecars::inject },
     Step { position: Position::LaunchPriority, runs: |_| true, run: launch::order },
+    Step {
+        position: Position::ServerlessProbes,
+        runs: |gates| gates.enabled(Gate::EnablePodProbeMarkerOnServerless),
+        run: podprobemarker::serverless::step,
+    },
 ];
 
 /// Whether the labels of the pod's namespace must be looked up before [`mutate`], because a step depends on them and no

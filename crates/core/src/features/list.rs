@@ -318,9 +318,17 @@ pub const ALL: &[Feature] = &[
         .also(&["/mutate-apps-kruise-io-v1alpha1-containerrecreaterequest"])
         .on(&[rule(APPS, BOTH, "containerrecreaterequests", CREATE_UPDATE)])],
         permissions: &[
+            may(Role::Manager, APPS, &["containerrecreaterequests"], READ),
+            may(Role::Manager, APPS, &["containerrecreaterequests"], &["delete", "patch"]),
+            may(Role::Manager, APPS, &["containerrecreaterequests/status"], &["patch"]),
+            may(Role::Manager, "", &["pods"], READ),
+            may(Role::Manager, "", &["pods/status"], &["patch"]),
+            // Which kind of node the pod of a new request is on.
+            may(Role::Manager, "", &["nodes"], &["get"]),
             may(Role::Daemon, APPS, &["containerrecreaterequests"], READ),
             may(Role::Daemon, APPS, &["containerrecreaterequests/status"], CHANGE),
         ],
+        built: true,
         ..feature("ContainerRecreateRequest")
     },
     Feature {
@@ -364,7 +372,20 @@ pub const ALL: &[Feature] = &[
             .also(&["/validate-apps-kruise-io-v1alpha1-imagelistpulljob"])
             .on(&[rule(APPS, BOTH, "imagelistpulljobs", CREATE_UPDATE)]),
         ],
-        permissions: &[may(Role::DaemonSecret, "", &["secrets"], READ)],
+        permissions: &[
+            may(Role::Manager, APPS, &["imagepulljobs", "imagelistpulljobs", "nodeimages"], READ),
+            may(Role::Manager, APPS, &["imagepulljobs"], &["create", "delete", "patch"]),
+            may(Role::Manager, APPS, &["imagelistpulljobs"], &["delete", "patch"]),
+            may(Role::Manager, APPS, &["imagepulljobs/status", "imagelistpulljobs/status"], &["patch"]),
+            may(Role::Manager, APPS, &["imagelistpulljobs/finalizers"], &["update"]),
+            may(Role::Manager, APPS, &["nodeimages"], &["patch"]),
+            may(Role::Manager, "", &["nodes", "pods"], READ),
+            // Only watched once a job names a secret. Copies of them are written in one namespace only.
+            may(Role::Manager, "", &["secrets"], READ),
+            may(Role::PullSecrets, "", &["secrets"], &["create", "delete", "patch"]),
+            may(Role::DaemonSecret, "", &["secrets"], READ),
+        ],
+        built: true,
         ..feature("ImagePullJob, ImageListPullJob")
     },
     Feature {
@@ -380,10 +401,17 @@ pub const ALL: &[Feature] = &[
                 .on(&[rule(APPS, BOTH, "nodeimages", CREATE_UPDATE)]),
         ],
         permissions: &[
+            may(Role::Manager, APPS, &["nodeimages"], READ),
+            may(Role::Manager, APPS, &["nodeimages"], &["create", "delete", "patch"]),
+            may(Role::Manager, APPS, &["nodeimages/status"], &["patch"]),
+            // Whether the jobs that want a tag are still there.
+            may(Role::Manager, APPS, &["imagepulljobs"], &["get"]),
+            may(Role::Manager, "", &["nodes"], READ),
             may(Role::Daemon, APPS, &["nodeimages"], READ),
             may(Role::Daemon, APPS, &["nodeimages", "nodeimages/status"], CHANGE),
             may(Role::Daemon, "", &["events"], &["create", "patch"]),
         ],
+        built: true,
         ..feature("NodeImage")
     },
     Feature {
@@ -401,16 +429,26 @@ pub const ALL: &[Feature] = &[
             controller("NodePodProbe-controller", "nodepodprobe-workers", 3, true).of("NodePodProbe"),
         ],
         watches: &[own(&kruise_api::podprobemarker::CRD), own(&kruise_api::nodepodprobe::CRD), POD, NODE],
-        webhooks: &[validating(
-            "PodProbeMarker",
-            "vpodprobemarker.kb.io",
-            "/validate-apps-kruise-io-podprobemarker",
-        )
-        .on(&[rule(APPS, ALPHA, "podprobemarkers", CREATE_UPDATE)])],
+        webhooks: &[
+            validating("PodProbeMarker", "vpodprobemarker.kb.io", "/validate-apps-kruise-io-podprobemarker")
+                .on(&[rule(APPS, ALPHA, "podprobemarkers", CREATE_UPDATE)]),
+            // The original has none: whoever may write these could have nodes ask any address.
+            validating("NodePodProbe", "vnodepodprobe.kb.io", "/validate-apps-kruise-io-nodepodprobe")
+                .on(&[rule(APPS, ALPHA, "nodepodprobes", CREATE_UPDATE)]),
+        ],
         permissions: &[
+            may(Role::Manager, APPS, &["podprobemarkers", "nodepodprobes"], READ),
+            may(Role::Manager, APPS, &["podprobemarkers"], &["patch"]),
+            may(Role::Manager, APPS, &["podprobemarkers/status"], &["patch"]),
+            may(Role::Manager, APPS, &["nodepodprobes"], &["create", "delete", "patch"]),
+            may(Role::Manager, "", &["nodes", "pods"], READ),
+            may(Role::Manager, "", &["pods/status"], &["patch"]),
+            may(Role::Manager, "", &["pods"], &["patch"])
+                .when(When::All(&[Gate::EnablePodProbeMarkerOnServerless])),
             may(Role::Daemon, APPS, &["nodepodprobes"], READ),
             may(Role::Daemon, APPS, &["nodepodprobes/status"], CHANGE),
         ],
+        built: true,
         ..feature("PodProbeMarker, NodePodProbe")
     },
     Feature {
@@ -455,6 +493,14 @@ pub const ALL: &[Feature] = &[
             "/validate-apps-kruise-io-v1alpha1-ephemeraljob",
         )
         .on(&[rule(APPS, ALPHA, "ephemeraljobs", CREATE_UPDATE)])],
+        permissions: &[
+            may(Role::Manager, APPS, &["ephemeraljobs"], READ),
+            may(Role::Manager, APPS, &["ephemeraljobs"], &["delete", "patch"]),
+            may(Role::Manager, APPS, &["ephemeraljobs/status"], &["patch"]),
+            may(Role::Manager, "", &["pods"], READ),
+            may(Role::Manager, "", &["pods/ephemeralcontainers"], &["patch"]),
+        ],
+        built: true,
         ..feature("EphemeralJob")
     },
     Feature {

@@ -24,6 +24,8 @@ pub enum Role {
     LeaderElection,
     /// What the manager reads and writes in its own namespace.
     Webhook,
+    /// The copies of pull secrets that the manager writes.
+    PullSecrets,
     /// What the node daemon does everywhere.
     Daemon,
     /// The pull secrets that the node daemon reads.
@@ -32,11 +34,12 @@ pub enum Role {
 
 impl Role {
     /// Every role.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Manager,
         Self::Certificates,
         Self::LeaderElection,
         Self::Webhook,
+        Self::PullSecrets,
         Self::Daemon,
         Self::DaemonSecret,
     ];
@@ -48,6 +51,7 @@ impl Role {
             Self::Certificates => "kruise-certs-role",
             Self::LeaderElection => "kruise-leader-election-role",
             Self::Webhook => "kruise-webhook-role",
+            Self::PullSecrets => "kruise-pull-secret-role",
             Self::Daemon => "kruise-daemon-role",
             Self::DaemonSecret => "kruise-daemon-secret-role",
         }
@@ -58,14 +62,16 @@ impl Role {
         match self {
             Self::Manager | Self::Certificates | Self::Daemon => None,
             Self::LeaderElection | Self::Webhook => Some(names::NAMESPACE),
-            Self::DaemonSecret => Some(names::DAEMON_CONFIG_NAMESPACE),
+            Self::PullSecrets | Self::DaemonSecret => Some(names::DAEMON_CONFIG_NAMESPACE),
         }
     }
 
     /// Who has it.
     fn account(self) -> &'static str {
         match self {
-            Self::Manager | Self::Certificates | Self::LeaderElection | Self::Webhook => MANAGER_ACCOUNT,
+            Self::Manager | Self::Certificates | Self::LeaderElection | Self::Webhook | Self::PullSecrets => {
+                MANAGER_ACCOUNT
+            }
             Self::Daemon | Self::DaemonSecret => names::DAEMON,
         }
     }

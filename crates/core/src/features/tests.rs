@@ -16,7 +16,8 @@ fn hook_names(configuration: &Value) -> Vec<&str> {
     names
 }
 
-/// The names that the original registers with its default gates, seen running.
+/// The names that the original registers with its default gates, seen running, and one of our own that keeps nodes from
+/// asking strangers.
 #[test]
 fn default_gates_register_the_webhooks_that_clusters_know() {
     let [mutating, validating] = webhooks::configurations(&Gates::default(), &Options::default());
@@ -55,6 +56,7 @@ fn default_gates_register_the_webhooks_that_clusters_know() {
             "vimagepulljob-v1beta1.kb.io",
             "vnamespace.kb.io",
             "vnodeimage.kb.io",
+            "vnodepodprobe.kb.io",
             "vpersistentpodstate.kb.io",
             "vpod.kb.io",
             "vpodeviction.kb.io",
@@ -339,7 +341,7 @@ fn every_role_is_bound_to_an_account_that_exists() {
     let objects = rbac::objects_of(&built, &parse("AllAlpha=true"));
     let bindings: Vec<&Value> =
         objects.iter().filter(|object| object["kind"].as_str().unwrap().ends_with("Binding")).collect();
-    assert_eq!(bindings.len(), 6);
+    assert_eq!(bindings.len(), 7);
     for binding in bindings {
         let role = &binding["roleRef"];
         assert!(find(&objects, role["kind"].as_str().unwrap(), role["name"].as_str().unwrap()).is_some());
@@ -355,8 +357,7 @@ fn a_feature_without_its_gate_or_its_code_needs_nothing() {
     let with = |gates: &Gates| rbac::objects_of(&ALL.iter().collect::<Vec<_>>(), gates);
     assert!(find(&with(&Gates::default()), "ClusterRole", "kruise-daemon-role").is_some());
     assert!(find(&with(&parse("KruiseDaemon=false")), "ClusterRole", "kruise-daemon-role").is_none());
-    // The node daemon is still to be written.
-    assert!(find(&rbac::objects(&Gates::default()), "ServiceAccount", "kruise-daemon").is_none());
+    assert!(find(&rbac::objects(&Gates::default()), "ServiceAccount", "kruise-daemon").is_some());
     let running: Vec<&str> = controllers(&Gates::default()).map(|(_, controller)| controller.name).collect();
     assert_eq!(
         running,
@@ -365,6 +366,11 @@ fn a_feature_without_its_gate_or_its_code_needs_nothing() {
             "pod-readiness-controller",
             "cloneset-controller",
             "sidecarset-controller",
+            "containerrecreaterequest-controller",
+            "nodeimage-controller",
+            "PodProbeMarker-controller",
+            "NodePodProbe-controller",
+            "ephemeraljob-controller",
             "container-launch-priority-controller",
         ]
     );

@@ -79,10 +79,10 @@ fn nodes(object: &Value) -> Result<(), String> {
         if pods.is_some() {
             return Err("can not set both selector and podSelector".to_owned());
         }
-        usable(by_labels).map_err(|error| format!("invalid selector: {error}"))?;
+        usable(by_labels, selector).map_err(|error| format!("invalid selector: {error}"))?;
     }
     let Some(pods) = pods else { return Ok(()) };
-    usable(read(pods)).map_err(|error| format!("invalid podSelector: {error}"))
+    usable(read(pods), pods).map_err(|error| format!("invalid podSelector: {error}"))
 }
 
 fn read(selector: &Value) -> Result<LabelSelector, String> {
@@ -93,8 +93,33 @@ fn read(selector: &Value) -> Result<LabelSelector, String> {
     serde_json::from_value(selector).map_err(|error| error.to_string())
 }
 
-fn usable(selector: Result<LabelSelector, String>) -> Result<(), String> {
-    selector?.matcher().map(|_| ()).map_err(|error: selector::Error| error.to_string())
+/// The words are those of the original, which prints lists as its language does.
+fn usable(selector: Result<LabelSelector, String>, written: &Value) -> Result<(), String> {
+    let Err(error) = selector?.matcher() else { return Ok(()) };
+    Err(match &error {
+        selector::Error::Operator { operator, .. } => {
+            format!("{operator:?} is not a valid label selector operator")
+        }
+        selector::Error::NoValues { key } | selector::Error::Values { key } => {
+            let problem = match error {
+                selector::Error::NoValues { .. } => "for 'in', 'notin' operators, values set can't be empty",
+                _ => "values set must be empty for exists and does not exist",
+            };
+            format!("values: Invalid value: {}: {problem}", printed(written, key))
+        }
+    })
+}
+
+/// The values that an expression has for a label.
+fn printed(selector: &Value, key: &str) -> String {
+    let expressions = json::at(selector, &["matchExpressions"]).and_then(Value::as_array);
+    let mut expressions = expressions.into_iter().flatten();
+    let expression = expressions.find(|expression| json::text(expression, &["key"]) == Some(key));
+    let values = expression.and_then(|expression| json::at(expression, &["values"])?.as_array());
+    let Some(values) = values else { return "[]string(nil)".to_owned() };
+    let values: Vec<String> =
+        values.iter().filter_map(Value::as_str).map(|value| format!("{value:?}")).collect();
+    format!("[]string{{{}}}", values.join(", "))
 }
 
 /// How many at once, for how long, and what happens to the job in the end.
@@ -184,6 +209,7 @@ mod tests {
         check(Operation::Create, &base, json!({"spec": change}), expected);
     }
 
+    /// IMG-40
     #[test]
     fn an_image_has_a_name() {
         job(json!({}), "");
@@ -203,6 +229,7 @@ mod tests {
         );
     }
 
+    /// IMG-40
     #[test]
     fn nodes_are_chosen_in_one_way() {
         for check in [job, list] {
@@ -220,12 +247,22 @@ mod tests {
             );
             check(
                 json!({"podSelector": {"matchExpressions": [{"key": "a", "operator": "Foo"}]}}),
-                "invalid podSelector: \"Foo\" is not a valid label selector operator (In, NotIn, Exists, DoesNotExist) for \
-                 key \"a\"",
+                "invalid podSelector: \"Foo\" is not a valid label selector operator",
+            );
+            check(
+                json!({"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}),
+                "invalid selector: values: Invalid value: []string(nil): for 'in', 'notin' operators, values set can't be \
+                 empty",
+            );
+            check(
+                json!({"selector": {"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}}),
+                "invalid selector: values: Invalid value: []string{\"b\"}: values set must be empty for exists and does \
+                 not exist",
             );
         }
     }
 
+    /// IMG-40
     #[test]
     fn numbers_are_whole() {
         for check in [job, list] {
@@ -244,6 +281,7 @@ mod tests {
         }
     }
 
+    /// IMG-14, IMG-40
     #[test]
     fn a_job_ends_in_a_way_that_fits() {
         let late = "completionPolicy.activeDeadlineSeconds must be greater than pullPolicy.timeoutSeconds(default 600)";
@@ -263,6 +301,7 @@ mod tests {
         }
     }
 
+    /// IMG-40
     #[test]
     fn pull_secrets_stay_and_the_rest_may_change() {
         let base = base("ImagePullJob", json!({"image": "app:v1"}));

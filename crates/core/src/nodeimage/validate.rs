@@ -11,7 +11,7 @@ use crate::admission::{
 };
 
 /// More images than this make an object that the API server and the nodes cannot work with any more.
-const MOST_IMAGES: usize = 256;
+pub(crate) const MOST_IMAGES: usize = 256;
 
 /// The first thing that is wrong.
 pub fn refusal(change: &Change<'_>, _: &Context<'_>) -> Option<Answer> {

@@ -143,6 +143,47 @@ impl<'de> Deserialize<'de> for Environment {
     }
 }
 
+/// A port of a container that others refer to by its name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Port {
+    /// The name.
+    pub name: Text,
+    /// The number at the address of the pod.
+    pub container_port: i32,
+}
+
+/// Ports without a name decide nothing.
+pub(super) fn named_ports<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[Port]>, D::Error> {
+    let mut ports = Option::<Vec<Port>>::deserialize(deserializer)?.unwrap_or_default();
+    ports.retain(|port| !port.name.is_empty());
+    Ok(ports.into_boxed_slice())
+}
+
+/// A container that someone added to a living pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EphemeralContainer {
+    /// The name.
+    pub name: Text,
+    /// The uid of the EphemeralJob that added it; empty where it was someone else.
+    pub job: Text,
+}
+
+impl<'de> Deserialize<'de> for EphemeralContainer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize, Default)]
+        #[serde(default)]
+        struct Written {
+            name: Text,
+            #[serde(deserialize_with = "or_default")]
+            env: Vec<Variable>,
+        }
+        let Written { name, env: variables } = Written::deserialize(deserializer)?;
+        let job = variables.into_iter().find(|variable| variable.name == env::EPHEMERAL_JOB_ID);
+        Ok(Self { name, job: job.map(|variable| variable.value).unwrap_or_default() })
+    }
+}
+
 /// Cpu and memory. Other resources decide nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]

@@ -2,12 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use kruise_api::{json, sidecarset::v1beta1::SidecarSet};
+use kruise_api::{gates::Gate, json, sidecarset::v1beta1::SidecarSet};
 use kruise_core::{
     admission::{Operation, Request, handler::Handler, kinds::Cluster},
     configuration::Data,
-    object::{NAMESPACE, ObjectKey},
+    object::{NAMESPACE, NODE, ObjectKey, POD},
     pod::{Pairs, Pod},
+    podprobemarker::{Marker, POD_PROBE_MARKER},
     revision::Revision,
     sidecarset::{SIDECAR_SET, Sets},
 };
@@ -15,7 +16,7 @@ use kruise_runtime::{cache::Plain, live};
 use serde_json::Value;
 
 use super::context;
-use crate::{definitions, shared::Shared};
+use crate::{caches::marker, definitions, shared::Shared};
 
 /// How long a request may wait for the first list of something. API servers wait for 10 seconds.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -25,6 +26,14 @@ pub(super) struct Found<'a> {
     shared: &'a Shared,
     /// The labels of the namespace of the request, if no cache has them.
     namespace: Option<Pairs>,
+    /// What a new ContainerRecreateRequest is about.
+    recreated: Option<Recreated>,
+}
+
+/// A pod with its node, as the server has them: what a request repeats of its pod must be what the pod says now.
+struct Recreated {
+    pod: Result<Option<Arc<Value>>, String>,
+    node: Result<Pairs, String>,
 }
 
 /// Sees to it that everything is there that the answer depends on.
@@ -36,13 +45,17 @@ pub(super) async fn prepare<'a>(
     handler: Handler,
     request: &Request,
 ) -> Result<Found<'a>, String> {
-    let mut found = Found { shared, namespace: None };
+    let mut found = Found { shared, namespace: None, recreated: None };
     match handler {
         Handler::MutatePod => {
             sidecar_sets(shared).await?;
+            probe_markers(shared).await?;
             if handler.needs_namespace(request, &context(shared, &found)) {
                 found.namespace = Some(namespace(shared, &request.namespace).await?);
             }
+        }
+        Handler::Mutate("ContainerRecreateRequest") if request.operation == Operation::Create => {
+            found.recreated = Some(recreated(shared, request).await);
         }
         Handler::Validate("SidecarSet") if request.operation != Operation::Delete => {
             sidecar_sets(shared).await?;
@@ -73,6 +86,55 @@ async fn sidecar_sets(shared: &Shared) -> Result<(), String> {
     }
 }
 
+/// Waits for the markers of a cluster that has the kind, where new pods are told of them.
+async fn probe_markers(shared: &Shared) -> Result<(), String> {
+    let (caches, gates) = (&shared.caches, &shared.settings.gates);
+    if !gates.enabled(Gate::EnablePodProbeMarkerOnServerless) || caches.probe_markers.is_synced() {
+        return Ok(());
+    }
+    let waiting = async {
+        let definition = definitions::name(POD_PROBE_MARKER).unwrap_or_default();
+        !shared.definitions.has(&definition).await || caches.probe_markers.synced(PATIENCE).await
+    };
+    match tokio::time::timeout(PATIENCE, waiting).await {
+        Ok(true) => Ok(()),
+        _ => Err("this replica has not read the PodProbeMarkers yet, try again".to_owned()),
+    }
+}
+
+/// The pod that a new request names, and its node.
+async fn recreated(shared: &Shared, request: &Request) -> Recreated {
+    let name = json::text(&request.object, &["spec", "podName"]).unwrap_or_default();
+    let nothing = || Recreated { pod: Ok(None), node: Err("it is not known".to_owned()) };
+    if name.is_empty() {
+        return nothing();
+    }
+    let key = ObjectKey::new(request.namespace.as_str(), name);
+    let pod = match patiently(live::get::<Value>(&shared.client, POD, &key)).await {
+        Ok(Some(pod)) => Arc::new(pod),
+        Ok(None) => return nothing(),
+        Err(error) => return Recreated { pod: Err(error), ..nothing() },
+    };
+    let name = json::text(&pod, &["spec", "nodeName"]).unwrap_or_default().to_owned();
+    if name.is_empty() {
+        return Recreated { pod: Ok(Some(pod)), ..nothing() };
+    }
+    let key = ObjectKey::cluster(name.as_str());
+    let node = match patiently(live::get::<Plain>(&shared.client, NODE, &key)).await {
+        Ok(Some(node)) => Ok(node.metadata.labels),
+        Ok(None) => Err(format!("nodes {name:?} not found")),
+        Err(error) => Err(error),
+    };
+    Recreated { pod: Ok(Some(pod)), node }
+}
+
+async fn patiently<T>(read: impl Future<Output = Result<T, kube::Error>>) -> Result<T, String> {
+    match tokio::time::timeout(PATIENCE, read).await {
+        Ok(read) => read.map_err(|error| error.to_string()),
+        Err(_) => Err("no answer in time".to_owned()),
+    }
+}
+
 async fn configuration(shared: &Shared) -> Result<(), String> {
     let configuration = &shared.caches.configuration;
     configuration.want();
@@ -97,6 +159,22 @@ async fn namespace(shared: &Shared, name: &str) -> Result<Pairs, String> {
 impl Cluster for Found<'_> {
     fn pod(&self, key: &ObjectKey) -> Option<Arc<Pod>> {
         self.shared.caches.pods.get(key)
+    }
+
+    fn whole_pod(&self, _: &ObjectKey) -> Result<Option<Arc<Value>>, String> {
+        self.recreated.as_ref().map_or(Ok(None), |recreated| recreated.pod.clone())
+    }
+
+    fn node(&self, name: &str) -> Result<Pairs, String> {
+        let missing = || Err(format!("nodes {name:?} not found"));
+        self.recreated.as_ref().map_or_else(missing, |recreated| recreated.node.clone())
+    }
+
+    fn pod_probe_markers(&self, namespace: &str) -> Vec<Marker> {
+        let stored = self.shared.caches.probe_markers.in_namespace(namespace);
+        let mut markers: Vec<Marker> = stored.iter().map(|stored| marker(stored)).collect();
+        markers.sort_by(|one, other| one.key.cmp(&other.key));
+        markers
     }
 
     fn namespace(&self, name: &str) -> Option<Pairs> {

@@ -3,6 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use kruise_core::{
+    nodeimage::{Node, NodeImage},
     pod::{Metadata, Pod},
     revision::Revision,
     text::{Pool, Text},
@@ -36,6 +37,26 @@ impl View for Revision {
 
     fn share(&mut self, pool: &mut Pool) {
         self.metadata.share(pool);
+    }
+}
+
+impl View for Node {
+    fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    fn share(&mut self, pool: &mut Pool) {
+        Node::share(self, pool);
+    }
+}
+
+impl View for NodeImage {
+    fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    fn share(&mut self, pool: &mut Pool) {
+        NodeImage::share(self, pool);
     }
 }
 

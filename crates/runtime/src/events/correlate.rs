@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
-use kruise_core::effect::{Event, Level};
+use kruise_core::{
+    effect::{Event, Level},
+    text::Text,
+};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -30,6 +33,8 @@ pub(super) struct Write {
     pub(super) last: Timestamp,
     pub(super) message: String,
     component: &'static str,
+    host: Text,
+    part: String,
     event: Event,
 }
 
@@ -46,6 +51,13 @@ impl Write {
         if let (Value::Object(members), false) = (&mut involved, regarding.key.namespace.is_empty()) {
             members.insert("namespace".to_owned(), json!(regarding.key.namespace));
         }
+        if let (Value::Object(members), false) = (&mut involved, self.part.is_empty()) {
+            members.insert("fieldPath".to_owned(), json!(self.part));
+        }
+        let mut source = json!({"component": self.component});
+        if let (Value::Object(members), false) = (&mut source, self.host.is_empty()) {
+            members.insert("host".to_owned(), json!(self.host));
+        }
         json!({
             "apiVersion": "v1",
             "kind": "Event",
@@ -57,15 +69,15 @@ impl Write {
             "count": self.count,
             "firstTimestamp": self.first,
             "lastTimestamp": self.last,
-            "source": {"component": self.component},
+            "source": source,
             "reportingComponent": self.component,
-            "reportingInstance": "",
+            "reportingInstance": self.host,
         })
     }
 }
 
-/// Who tells about which object: component, uid and name.
-type Subject = (&'static str, String, String);
+/// Who tells about which object: component, uid, name, and part.
+type Subject = (&'static str, String, String, String);
 type Kind = (Subject, Level, String);
 
 #[derive(Debug)]
@@ -79,22 +91,23 @@ struct Known {
 #[derive(Debug)]
 pub(super) struct Correlator {
     random: Random,
+    host: Text,
     spam: Remembered<Subject, Bucket>,
     messages: Remembered<Kind, Vec<String>>,
     told: Remembered<(Kind, String), Known>,
 }
 
 impl Correlator {
-    pub(super) fn new(random: Random) -> Self {
+    pub(super) fn new(random: Random, host: Text) -> Self {
         let (spam, messages, told) = (Remembered::default(), Remembered::default(), Remembered::default());
-        Self { random, spam, messages, told }
+        Self { random, host, spam, messages, told }
     }
 
     /// What to write; nothing when the object causes too many.
     pub(super) fn correlate(&mut self, told: &Told, now: Instant) -> Option<Write> {
-        let Told { component, event, at } = told;
+        let Told { component, event, part, at } = told;
         let key = &event.regarding.key;
-        let subject: Subject = (component, event.regarding.uid.to_string(), key.to_string());
+        let subject: Subject = (component, event.regarding.uid.to_string(), key.to_string(), part.clone());
         let kind: Kind = (subject.clone(), event.level, event.reason.to_string());
         let messages = self.messages.fresh(kind.clone(), now, WINDOW, Vec::new);
         if messages.len() < SIMILAR && !messages.contains(&event.message) {
@@ -128,6 +141,8 @@ impl Correlator {
             last: *at,
             message,
             component,
+            host: self.host.clone(),
+            part: part.clone(),
             event: event.clone(),
         })
     }
@@ -174,12 +189,12 @@ mod tests {
         let regarding = ObjectRef { resource: POD, key: ObjectKey::new("ns", name), uid: "u".into() };
         let event =
             Event { regarding, level: Level::Normal, reason: "Made".into(), message: message.to_owned() };
-        Told { component: "test", event, at: Timestamp::UNIX_EPOCH }
+        Told { component: "test", event, part: String::new(), at: Timestamp::UNIX_EPOCH }
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_same_event_is_counted_and_after_a_while_told_anew() {
-        let mut correlator = Correlator::new(Random::seeded(1));
+        let mut correlator = Correlator::new(Random::seeded(1), Text::default());
         let first = correlator.correlate(&told("a", "x"), Instant::now()).unwrap();
         tokio::time::advance(Duration::from_secs(300)).await;
         let second = correlator.correlate(&told("a", "x"), Instant::now()).unwrap();
@@ -193,8 +208,21 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn events_of_a_node_name_it_and_the_container_they_are_about() {
+        let mut correlator = Correlator::new(Random::seeded(1), "node-1".into());
+        let mut one = told("a", "x");
+        one.part = "spec.containers{app}".to_owned();
+        let object = correlator.correlate(&one, Instant::now()).unwrap().object();
+        assert_eq!(object["involvedObject"]["fieldPath"], "spec.containers{app}");
+        assert_eq!(object["source"], json!({"component": "test", "host": "node-1"}));
+        one.part = "spec.containers{other}".to_owned();
+        let other = correlator.correlate(&one, Instant::now()).unwrap();
+        assert_eq!(other.count, 1, "the same words about another container are another event");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn many_similar_events_become_one() {
-        let mut correlator = Correlator::new(Random::seeded(1));
+        let mut correlator = Correlator::new(Random::seeded(1), Text::default());
         let now = Instant::now();
         let writes: Vec<Write> =
             (0..12).filter_map(|n| correlator.correlate(&told("a", &format!("pod {n}")), now)).collect();
@@ -208,7 +236,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_object_that_causes_too_many_is_cut_short_and_others_are_not() {
-        let mut correlator = Correlator::new(Random::seeded(1));
+        let mut correlator = Correlator::new(Random::seeded(1), Text::default());
         let told_now = |correlator: &mut Correlator, name: &str, times: usize| {
             (0..times).filter_map(|_| correlator.correlate(&told(name, "x"), Instant::now())).count()
         };

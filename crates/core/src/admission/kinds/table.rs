@@ -35,14 +35,18 @@ pub const TABLE: &[Entry] = &[
         rules: &[crate::cloneset::validate::rule],
         ..plain(&cloneset::CRD)
     },
-    Entry { gates: &[Gate::KruiseDaemon], ..plain(&containerrecreaterequest::CRD) },
+    Entry {
+        gates: &[Gate::KruiseDaemon],
+        completion: Some(crate::containerrecreaterequest::admit::complete),
+        ..plain(&containerrecreaterequest::CRD)
+    },
     Entry {
         templates: &[Template { defaulted: false, claims: None, ..PODS }],
         selector: Some(rules::Selector { missing: "", empty: "empty selector is invalid for daemonset" }),
         rules: &[crate::daemonset::validate::rule],
         ..plain(&daemonset::CRD)
     },
-    plain(&ephemeraljob::CRD),
+    Entry { rules: &[crate::ephemeraljob::validate::rule], ..plain(&ephemeraljob::CRD) },
     Entry {
         gates: &[Gate::KruiseDaemon, Gate::ImagePullJobGate],
         refusals: &[crate::image_pull::validate::list],
@@ -59,7 +63,7 @@ pub const TABLE: &[Entry] = &[
         refusals: &[crate::nodeimage::validate::refusal],
         ..plain(&nodeimage::CRD)
     },
-    plain(&nodepodprobe::CRD),
+    Entry { rules: &[crate::nodepodprobe::validate::rule], ..plain(&nodepodprobe::CRD) },
     plain(&persistentpodstate::CRD),
     Entry {
         gates: &[Gate::KruiseDaemon, Gate::PodProbeMarkerGate],
@@ -67,6 +71,7 @@ pub const TABLE: &[Entry] = &[
             missing: "empty Selector is not valid for PodProbeMarker.",
             empty: "empty selector is not valid for podProbeMarker.",
         }),
+        rules: &[crate::podprobemarker::validate::rule],
         ..plain(&podprobemarker::CRD)
     },
     Entry { gates: &[Gate::ResourceDistributionGate], ..plain(&resourcedistribution::CRD) },
@@ -103,6 +108,7 @@ const fn plain(crd: &'static Crd) -> Entry {
         templates: &[],
         selector: None,
         mutations: &[],
+        completion: None,
         refusals: &[],
         rules: &[],
     }

@@ -37,7 +37,22 @@ fn all_gates() -> Gates {
 }
 
 fn context(gates: &Gates) -> Context<'_> {
-    Context { gates, allow_privileged: true, now: now(), seed: 7, cluster: &Empty }
+    Context { gates, allow_privileged: true, now: now(), seed: 7, cluster: &Examples }
+}
+
+/// A cluster with the pod that the example of a ContainerRecreateRequest is about.
+struct Examples;
+
+impl Cluster for Examples {
+    fn whole_pod(&self, key: &ObjectKey) -> Result<Option<Arc<Value>>, String> {
+        let pod = json!({"metadata": {"name": "web-0"}, "spec": {"nodeName": "n", "containers": [{"name": "main"}]},
+            "status": {"containerStatuses": [{"name": "main", "containerID": "containerd://1"}]}});
+        Ok((key.name == "web-0").then(|| Arc::new(pod)))
+    }
+
+    fn node(&self, _: &str) -> Result<Pairs, String> {
+        Ok(Pairs::default())
+    }
 }
 
 fn applied(object: &Value, answer: &Answer) -> Value {

@@ -12,12 +12,13 @@ use kruise_api::{
 };
 use kruise_core::{
     cloneset::{self, Observed, Purpose, Room},
+    nodeimage::Node,
     object::ObjectKey,
     pod::{Metadata, Pod},
     revision::Revision,
 };
 use kruise_runtime::{
-    cache::{Cache, Guarded, Plain},
+    cache::{Cache, Guarded, View},
     controller::Context,
     effects::{Outcome, Why},
 };
@@ -137,12 +138,12 @@ impl Observer {
     }
 }
 
-fn metadata(objects: Vec<Arc<Plain>>) -> Vec<Arc<Metadata>> {
-    objects.into_iter().map(|object| Arc::new(object.metadata.clone())).collect()
+fn metadata<V: View>(objects: Vec<Arc<V>>) -> Vec<Arc<Metadata>> {
+    objects.into_iter().map(|object| Arc::new(object.metadata().clone())).collect()
 }
 
 fn labels_of_nodes(
-    nodes: &Cache<Plain>,
+    nodes: &Cache<Node>,
     pods: &[Arc<Pod>],
 ) -> BTreeMap<kruise_core::text::Text, kruise_core::pod::Pairs> {
     let names: BTreeSet<_> = pods.iter().map(|pod| &pod.spec.node_name).collect();

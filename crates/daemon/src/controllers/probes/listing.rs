@@ -1,0 +1,95 @@
+//! The containers of the node for many probes: asked for once, used by all for a moment.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use tokio::{sync::Mutex as Lock, time::Instant};
+
+use crate::{
+    cri::{self, Container, Detail, Runtime, Runtimes, keys},
+    probing::Instance,
+};
+
+/// How old a list may be.
+const FRESH: Duration = Duration::from_millis(500);
+
+type Pods = Arc<BTreeMap<String, Vec<Container>>>;
+
+/// The containers of the node by pod.
+pub(super) struct Listing {
+    runtimes: Runtimes,
+    /// One list for each runtime, and when it was made.
+    lists: Vec<Lock<Option<(Instant, Pods)>>>,
+    /// When containers were started: that never changes.
+    started: Mutex<BTreeMap<String, Timestamp>>,
+}
+
+impl Listing {
+    pub(super) fn new(runtimes: Runtimes) -> Self {
+        let lists = runtimes.iter().map(|_| Lock::default()).collect();
+        Self { runtimes, lists, started: Mutex::default() }
+    }
+
+    /// The newest container of this name, with its runtime.
+    pub(super) async fn find(
+        &self,
+        pod_uid: &str,
+        name: &str,
+    ) -> Result<Option<(Arc<dyn Runtime>, Container, Instance)>, cri::Error> {
+        for (runtime, list) in self.runtimes.iter().zip(&self.lists) {
+            let pods = self.pods(&**runtime, list).await?;
+            let container = pods.get(pod_uid).and_then(|containers| cri::newest(containers, name));
+            if let Some(container) = container {
+                let instance = self.instance(&**runtime, container).await?;
+                return Ok(Some((runtime.clone(), container.clone(), instance)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The list of a runtime. Who comes while it is being made waits for it.
+    async fn pods(
+        &self,
+        runtime: &dyn Runtime,
+        list: &Lock<Option<(Instant, Pods)>>,
+    ) -> Result<Pods, cri::Error> {
+        let mut list = list.lock().await;
+        if let Some((made, pods)) = &*list
+            && made.elapsed() < FRESH
+        {
+            return Ok(pods.clone());
+        }
+        let made = Instant::now();
+        let mut pods: BTreeMap<String, Vec<Container>> = BTreeMap::new();
+        for mut container in runtime.containers(None).await? {
+            let Some(uid) = container.labels.remove(keys::POD_UID) else { continue };
+            container.annotations.clear();
+            pods.entry(uid).or_default().push(container);
+        }
+        self.started().retain(|id, _| pods.values().flatten().any(|container| container.id == *id));
+        let pods = Arc::new(pods);
+        *list = Some((made, pods.clone()));
+        Ok(pods)
+    }
+
+    async fn instance(&self, runtime: &dyn Runtime, container: &Container) -> Result<Instance, cri::Error> {
+        let Container { id, state, .. } = container;
+        let mut started_at = self.started().get(id).copied();
+        if started_at.is_none() && *state == cri::State::Running {
+            let inspected = runtime.inspect(id, Detail::State).await?;
+            started_at = inspected.and_then(|inspected| inspected.started_at);
+            if let Some(started) = started_at {
+                self.started().insert(id.clone(), started);
+            }
+        }
+        Ok(Instance { id: id.clone(), state: *state, started_at })
+    }
+
+    fn started(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Timestamp>> {
+        self.started.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,197 @@
+//! Recreates containers of pods of this node. Keys are pods: their requests are served one at a time.
+
+use std::{sync::Arc, time::Duration};
+
+use kruise_api::containerrecreaterequest::v1beta1::{ContainerState, Phase};
+use kruise_core::object::{ObjectKey, ObjectRef, POD};
+use kruise_runtime::{
+    controller::{Context, Controller, Error, Next},
+    events::Recorder,
+};
+
+use super::{careful_status_patch, status_patch};
+use crate::{
+    cri::{self, Detail, Runtime, newest},
+    node::{BY_POD, Node},
+    recreation::{self, Begin, Instance, Known, NoRuntime, REQUEST, Step, Target},
+    stopping::Stopping,
+};
+
+/// The name of its queue.
+pub const NAME: &str = "crr";
+/// The name under which it tells events.
+const COMPONENT: &str = "kruise-daemon-crr";
+/// How many pods are worked on at once, and so how many containers are being stopped.
+const WORKERS: usize = 32;
+/// How long the cache may take to show an own write.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The controller.
+pub fn controller(node: &Node) -> Controller {
+    let environment = node.environment(NAME, PATIENCE);
+    let recreation = Recreation { node: node.clone(), recorder: node.events.recorder(COMPONENT) };
+    Controller::new(NAME, &environment)
+        .queue(node.queue())
+        .workers(WORKERS)
+        .follow(&node.caches.requests)
+        .wake(&node.caches.requests, |change, wake| {
+            // Also when a request is over or gone: the next one of its pod may begin.
+            for request in change.old.iter().chain(&change.new) {
+                if let Ok(object) = &request.object {
+                    let namespace = request.metadata.namespace.clone();
+                    wake(ObjectKey::new(namespace, object.spec.pod_name.as_str()));
+                }
+            }
+        })
+        .reconcile(move |context, key| {
+            let recreation = recreation.clone();
+            async move { recreation.pass(&context, &key).await }
+        })
+}
+
+#[derive(Clone)]
+struct Recreation {
+    node: Node,
+    recorder: Recorder,
+}
+
+impl Recreation {
+    async fn pass(&self, context: &Context, key: &ObjectKey) -> Result<Next, Error> {
+        let requests = self.requests(key);
+        if requests.is_empty() {
+            return Ok(Next::Forget);
+        }
+        let pick = recreation::pick(&requests);
+        let wait = pick.wait.iter().map(|known| {
+            careful_status_patch(REQUEST, &known.metadata, recreation::in_phase(&Phase::Pending))
+        });
+        let wait: Vec<_> = wait.collect();
+        context.act(key, &wait).await?;
+        match pick.turn {
+            Some(turn) => self.drive(context, key, turn).await,
+            None => Ok(Next::Done),
+        }
+    }
+
+    fn requests(&self, key: &ObjectKey) -> Vec<Known> {
+        let found = self.node.caches.requests.by_index(BY_POD, &key.to_string());
+        let known = |view: Arc<kruise_runtime::cache::Guarded<recreation::Request>>| {
+            let request = view.object.clone().ok()?;
+            Some(Known { metadata: view.metadata.clone(), request })
+        };
+        found.into_iter().filter_map(known).collect()
+    }
+
+    async fn drive(&self, context: &Context, key: &ObjectKey, known: &Known) -> Result<Next, Error> {
+        let now = context.clock().now();
+        match recreation::begin(known, now) {
+            Begin::Write(patch) => {
+                context.act(key, &[careful_status_patch(REQUEST, &known.metadata, patch)]).await?;
+                return Ok(Next::Done);
+            }
+            Begin::Wait { why, after } => {
+                tracing::debug!(request = %known.metadata.name, %why, "waits");
+                return Ok(after.into());
+            }
+            Begin::Look => {}
+        }
+        let runtime = match self.runtime(known) {
+            Ok(runtime) => runtime,
+            Err(problem) => {
+                let message = format!("failed to find runtime service: {problem}");
+                let patch = recreation::completed(Some(&message), now);
+                context.act(key, &[careful_status_patch(REQUEST, &known.metadata, patch)]).await?;
+                return Ok(Next::Done);
+            }
+        };
+        let containers = runtime.containers(Some(known.pod_uid())).await.map_err(Error::other)?;
+        let instances = instances(known, &containers, &*runtime).await.map_err(Error::other)?;
+        match recreation::step(known, &instances, context.clock().now()) {
+            Step::Write(patch) => {
+                context.act(key, &[status_patch(REQUEST, &known.metadata, patch)]).await?;
+                Ok(Next::Done)
+            }
+            Step::Complete(patch) => {
+                context.act(key, &[careful_status_patch(REQUEST, &known.metadata, patch)]).await?;
+                Ok(Next::Done)
+            }
+            Step::Kill { index, states } => {
+                self.kill(context, key, known, &containers, &*runtime, index, states).await
+            }
+            Step::Wait { why, after } => {
+                tracing::debug!(request = %known.metadata.name, %why, "waits");
+                Ok(after.into())
+            }
+        }
+    }
+
+    fn runtime(&self, known: &Known) -> Result<Arc<dyn Runtime>, NoRuntime> {
+        let name = recreation::runtime_name(known)?;
+        self.node.runtimes.named(&name).cloned().ok_or(NoRuntime::Unknown(name))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one pass, cut in two")]
+    async fn kill(
+        &self,
+        context: &Context,
+        key: &ObjectKey,
+        known: &Known,
+        containers: &[cri::Container],
+        runtime: &dyn Runtime,
+        index: usize,
+        states: Vec<ContainerState>,
+    ) -> Result<Next, Error> {
+        let target = known.request.spec.containers.get(index);
+        let container = target.and_then(|target| newest(containers, &target.name));
+        let (Some(target), Some(container)) = (target, container) else { return Ok(Next::Done) };
+        // Somebody may have ended the request while we looked.
+        let still_wanted =
+            self.requests(key).iter().any(|now| now.metadata.uid == known.metadata.uid && !now.is_over());
+        if !still_wanted {
+            return Ok(Next::Done);
+        }
+        let stopping = stopping(known, key, target, container);
+        tracing::info!(request = %known.metadata.name, container = %target.name, "stops a container");
+        let problem = stopping.carry_out(runtime, &self.recorder).await.err().map(|error| error.to_string());
+        let patch = recreation::killed(states, index, problem);
+        context.act(key, &[status_patch(REQUEST, &known.metadata, patch)]).await?;
+        Ok(Next::Done)
+    }
+}
+
+fn stopping(known: &Known, pod: &ObjectKey, target: &Target, container: &cri::Container) -> Stopping {
+    Stopping {
+        pod: ObjectRef { resource: POD, key: pod.clone(), uid: known.pod_uid().into() },
+        container: target.name.clone(),
+        id: container.id.clone(),
+        sandbox: container.sandbox.clone(),
+        hook: target.pre_stop.clone(),
+        ports: target.ports.clone(),
+        grace_seconds: known.grace_seconds(),
+        message: format!(
+            "Stopping container {} by ContainerRecreateRequest {}",
+            target.name, known.metadata.name
+        ),
+    }
+}
+
+/// The newest container of each name that the request is about.
+async fn instances(
+    known: &Known,
+    containers: &[cri::Container],
+    runtime: &dyn Runtime,
+) -> Result<Vec<Instance>, cri::Error> {
+    let mut instances = Vec::new();
+    for target in &known.request.spec.containers {
+        let Some(container) = newest(containers, &target.name) else { continue };
+        let Some(inspected) = runtime.inspect(&container.id, Detail::State).await? else { continue };
+        instances.push(Instance {
+            name: target.name.clone(),
+            id: format!("{}://{}", runtime.name(), container.id),
+            state: inspected.state,
+            restart_count: container.restart_count(),
+            started_at: inspected.started_at,
+        });
+    }
+    Ok(instances)
+}
