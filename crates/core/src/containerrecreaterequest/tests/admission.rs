@@ -97,8 +97,7 @@ fn asked(world: &World, operation: Operation, object: &Value, old: &Value) -> Re
         Answer::Denied { code, message } => Err(format!("{code} {message}")),
         Answer::Allowed { patch, .. } => {
             let mut object = object.clone();
-            let patch: json_patch::Patch =
-                serde_json::from_value(Value::Array(patch.unwrap_or_default())).unwrap();
+            let patch = patch.unwrap_or_default();
             json_patch::patch(&mut object, &patch).unwrap();
             Ok(object)
         }
