@@ -14,7 +14,11 @@ use tonic_prost::ProstCodec;
 
 /// A pod that runs.
 pub(crate) struct Pod {
+    uid: String,
+    image: String,
+    config: SandboxConfig,
     sandbox: String,
+    /// The id of its newest container.
     pub(crate) container: String,
 }
 
@@ -84,7 +88,7 @@ struct CreateContainer {
 #[derive(Clone, PartialEq, Message)]
 struct ContainerConfig {
     #[prost(message, optional, tag = "1")]
-    metadata: Option<Id>,
+    metadata: Option<ContainerMetadata>,
     #[prost(message, optional, tag = "2")]
     image: Option<Id>,
     #[prost(string, repeated, tag = "3")]
@@ -95,6 +99,14 @@ struct ContainerConfig {
     labels: BTreeMap<String, String>,
     #[prost(btree_map = "string, string", tag = "10")]
     annotations: BTreeMap<String, String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ContainerMetadata {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(uint32, tag = "2")]
+    attempt: u32,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -130,7 +142,7 @@ impl Pods {
     /// A pod with the container `app`, marked as the kubelet does it.
     pub(crate) async fn run(&self, uid: &str, image: &str) -> Pod {
         let text = |text: &str| text.to_owned();
-        let metadata = SandboxMetadata { name: text("p"), uid: text(uid), namespace: text("default") };
+        let metadata = SandboxMetadata { name: text(uid), uid: text(uid), namespace: text("default") };
         let security = SandboxSecurity { namespaces: Some(Namespaces { network: 2 }) };
         let config = SandboxConfig {
             metadata: Some(metadata),
@@ -138,23 +150,33 @@ impl Pods {
         };
         let request = RunSandbox { config: Some(config.clone()) };
         let sandbox: Id = self.call("/runtime.v1.RuntimeService/RunPodSandbox", request).await;
+        let mut pod =
+            Pod { uid: text(uid), image: text(image), config, sandbox: sandbox.id, container: String::new() };
+        self.start(&mut pod, 3).await;
+        pod
+    }
+
+    /// Starts the container of a pod that was restarted this often.
+    pub(crate) async fn start(&self, pod: &mut Pod, restarts: u32) {
+        let text = |text: &str| text.to_owned();
         let pair = |key: &str, value: &str| (text(key), text(value));
         let container = ContainerConfig {
-            metadata: Some(Id { id: text("app") }),
-            image: Some(Id { id: text(image) }),
+            metadata: Some(ContainerMetadata { name: text("app"), attempt: restarts }),
+            image: Some(Id { id: pod.image.clone() }),
             command: vec![text("sleep"), text("1000")],
             envs: vec![Variable { key: text("COLOUR"), value: text("blue") }],
-            labels: [pair(keys::POD_UID, uid), pair(keys::CONTAINER_NAME, "app")].into(),
-            annotations: [pair(keys::HASH, "1234abcd"), pair(keys::RESTART_COUNT, "3")].into(),
+            labels: [pair(keys::POD_UID, &pod.uid), pair(keys::CONTAINER_NAME, "app")].into(),
+            annotations: [pair(keys::HASH, "1234abcd"), pair(keys::RESTART_COUNT, &restarts.to_string())]
+                .into(),
         };
         let request = CreateContainer {
-            sandbox: sandbox.id.clone(),
+            sandbox: pod.sandbox.clone(),
             config: Some(container),
-            sandbox_config: Some(config),
+            sandbox_config: Some(pod.config.clone()),
         };
         let made: Id = self.call("/runtime.v1.RuntimeService/CreateContainer", request).await;
         let _: Id = self.call("/runtime.v1.RuntimeService/StartContainer", made.clone()).await;
-        Pod { sandbox: sandbox.id, container: made.id }
+        pod.container = made.id;
     }
 
     pub(crate) async fn remove(&self, pod: &Pod) {
