@@ -20,7 +20,7 @@ mod tidy;
 pub mod validate;
 mod view;
 
-pub use news::{delay, due, of_job};
+pub use news::{delay, due, new_owners, of_job};
 pub use node::Node;
 pub use plan::{Observed, Plan, owners, plan, secrets};
 pub(crate) use steps::Steps;

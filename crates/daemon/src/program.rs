@@ -93,7 +93,9 @@ fn start_log(level: u8) {
     // Libraries below say little of use unless something is wrong.
     let filter = tracing_subscriber::filter::Targets::new()
         .with_default(LevelFilter::WARN)
-        .with_target("kruise", level);
+        .with_target("kruise", level)
+        // Every call that fails is told by whoever made it.
+        .with_target("kube_client", LevelFilter::OFF);
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
     // Only a second start in one process can fail here, and then there is a log already.
     let _ = tracing_subscriber::registry().with(filter).with(lines).try_init();

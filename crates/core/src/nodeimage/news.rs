@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::view::{NodeImage, Tag};
+use super::view::{NodeImage, Tag, TagOwner};
 use crate::hash;
 
 /// How long a node may take to say something about a tag.
@@ -99,6 +99,17 @@ pub fn delay(old: Option<&NodeImage>, new: Option<&NodeImage>, now: Timestamp) -
 /// Whether a tag is wanted by the job with this uid. A job that is gone has to be taken out.
 pub fn of_job(object: &NodeImage, uid: &str) -> bool {
     object.tags().any(|(_, tag)| tag.is_wanted_by(uid))
+}
+
+/// The jobs that want a tag since a change. One of them may have gone before its tag came in.
+pub fn new_owners<'n>(old: Option<&NodeImage>, new: &'n NodeImage) -> impl Iterator<Item = &'n TagOwner> {
+    let was_there = move |image: &str, tag: &Tag, owner: &TagOwner| {
+        let known = old.and_then(|old| old.image(image)?.tag(&tag.tag));
+        known.is_some_and(|(_, known)| known.is_wanted_by(&owner.uid))
+    };
+    new.tags().flat_map(move |(image, tag)| {
+        tag.owner_references.iter().filter(move |owner| owner.is_job() && !was_there(image, tag, owner))
+    })
 }
 
 /// Whether every tag is done for the first time.

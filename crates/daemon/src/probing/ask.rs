@@ -8,7 +8,7 @@ use kruise_api::{
 };
 use tokio::time::timeout;
 
-use super::Id;
+use super::{Id, patience};
 use crate::{
     cri::{self, Runtime},
     http_get::{self, Target},
@@ -28,23 +28,25 @@ pub enum Answer {
     Unclear(String),
 }
 
-/// Asks the container of a probe. Over the network only the pod itself is asked, whatever the probe says.
+/// Asks the container of a probe. Over the network only the pod itself is asked, whatever the probe says: `addresses` are
+/// its own, none for a pod in the network of the node.
 pub async fn ask(
     id: &Id,
     probe: &Probe,
     runtime: &dyn Runtime,
     container: &cri::Container,
-    patience: Duration,
+    addresses: &[String],
 ) -> Answer {
+    let patience = patience(probe);
     let answer = if let Some(exec) = &probe.exec {
         command(runtime, &container.id, &exec.command, patience).await
     } else if let Some(get) = &probe.http_get {
-        match own_address(id, get.host.as_deref(), runtime, container).await {
+        match own_address(id, get.host.as_deref(), addresses) {
             Ok(host) => http(get, host, patience).await,
             Err(answer) => answer,
         }
     } else if let Some(socket) = &probe.tcp_socket {
-        match own_address(id, socket.host.as_deref(), runtime, container).await {
+        match own_address(id, socket.host.as_deref(), addresses) {
             Ok(host) => tcp(socket, host, patience).await,
             Err(answer) => answer,
         }
@@ -72,19 +74,10 @@ async fn command(runtime: &dyn Runtime, id: &str, command: &[String], patience: 
 }
 
 /// The address of the pod, if that is what the probe asks.
-async fn own_address(
-    id: &Id,
-    host: Option<&str>,
-    runtime: &dyn Runtime,
-    container: &cri::Container,
-) -> Result<String, Answer> {
+fn own_address(id: &Id, host: Option<&str>, addresses: &[String]) -> Result<String, Answer> {
     if host.is_some_and(|host| !host.is_empty()) {
         return Err(Answer::No("host field in probes is not allowed".to_owned()));
     }
-    let addresses = match runtime.sandbox_addresses(&container.sandbox).await {
-        Ok(addresses) => addresses,
-        Err(error) => return Err(Answer::Unclear(error.to_string())),
-    };
     let is_own = match addresses.is_empty() {
         false => addresses.contains(&id.ip),
         // In the network of the node, where we are too: one of our own addresses.

@@ -134,7 +134,8 @@ async fn asked(node: &Simulated, id: &Id, value: Value) -> Answer {
     let container =
         cri::Container { id: "0a".to_owned(), sandbox: "box".to_owned(), ..cri::Container::default() };
     let probe = probe(value);
-    ask(id, &probe, node, &container, patience(&probe)).await
+    let addresses = node.world().addresses.clone();
+    ask(id, &probe, node, &container, &addresses).await
 }
 
 /// DAEMON-2, DAEMON-5 and DAEMON-8: commands.

@@ -30,6 +30,10 @@ pub const NAME: &str = "nodeimage-controller";
 
 /// When to look again while nodes are still being read for the first time.
 const NO_NODES_YET: Duration = Duration::from_secs(1);
+/// When to look at a tag whose job is not known: it may have gone before its tag came in.
+const UNKNOWN_OWNER: Duration = Duration::from_secs(5);
+/// When to ask again after a question that was not answered.
+const ASK_AGAIN: Duration = Duration::from_secs(10);
 /// How many jobs that are gone are remembered.
 const MOST_GONE: usize = 10_000;
 
@@ -51,7 +55,15 @@ pub fn controller(shared: &Shared) -> Controller {
             async move { keeper.pass(&context, &key).await }
         });
     let (queue, clock) = (controller.queue().clone(), shared.settings.clock.clone());
+    let jobs = caches.pull_jobs.clone();
     caches.node_images.subscribe(move |change| {
+        let is_known =
+            |owner: &TagOwner| jobs.get(&owner.key()).is_some_and(|job| job.metadata.uid == owner.uid);
+        let new = change.new.as_deref();
+        if new.is_some_and(|new| nodeimage::new_owners(change.old.as_deref(), new).any(|one| !is_known(one)))
+        {
+            queue.add_after(change.key.clone(), UNKNOWN_OWNER);
+        }
         match nodeimage::delay(change.old.as_deref(), change.new.as_deref(), clock.now()) {
             Some(Duration::ZERO) if change.initial => queue.add_with(change.key.clone(), Priority::Low),
             Some(Duration::ZERO) => queue.add(change.key.clone()),
@@ -90,8 +102,9 @@ impl Keeper {
         if node.is_none() && image.is_none() {
             return Ok(Next::Forget);
         }
+        let (gone_owners, is_certain) = self.gone_owners(image.as_deref()).await;
         let seen = Observed {
-            gone_owners: self.gone_owners(image.as_deref()).await,
+            gone_owners,
             busy_owners: self.busy_owners(image.as_deref()),
             gone_secrets: self.gone_secrets(image.as_deref()).await,
             creation_delay: self.shared.settings.options.nodeimage_creation_delay,
@@ -104,24 +117,30 @@ impl Keeper {
             tracing::debug!(reason, "waits");
         }
         context.act(key, &plan.effects).await?;
-        Ok(plan.wake_after.into())
+        let again = (!is_certain).then_some(ASK_AGAIN);
+        Ok([plan.wake_after, again].into_iter().flatten().min().into())
     }
 
-    /// The jobs that are certainly gone. That the cache does not have one may mean that it has not heard of it yet, or is not
+    /// The jobs that are certainly gone, and whether that is known of all. That the cache does not have one may mean that it has not heard of it yet, or is not
     /// filled at all, so the server is asked.
-    async fn gone_owners(&self, image: Option<&NodeImage>) -> BTreeSet<Text> {
-        let mut gone = BTreeSet::new();
+    async fn gone_owners(&self, image: Option<&NodeImage>) -> (BTreeSet<Text>, bool) {
+        let (mut gone, mut is_certain) = (BTreeSet::new(), true);
         let mut asked = BTreeSet::new();
         for owner in image.into_iter().flat_map(nodeimage::owners) {
             let cached = self.shared.caches.pull_jobs.get(&owner.key());
             if cached.is_some_and(|job| job.metadata.uid == owner.uid) || !asked.insert(&owner.uid) {
                 continue;
             }
-            if self.is_gone(owner).await {
-                gone.insert(owner.uid.clone());
+            match self.is_gone(owner).await {
+                Ok(true) => drop(gone.insert(owner.uid.clone())),
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::warn!(job = %owner.key(), %error, "cannot find out whether a job is still there");
+                    is_certain = false;
+                }
             }
         }
-        gone
+        (gone, is_certain)
     }
 
     /// The jobs that run and will end.
@@ -136,18 +155,12 @@ impl Keeper {
         owners.filter(is_busy).map(|owner| owner.uid.clone()).collect()
     }
 
-    async fn is_gone(&self, owner: &TagOwner) -> bool {
+    async fn is_gone(&self, owner: &TagOwner) -> Result<bool, kube::Error> {
         if self.gone().contains(&owner.uid) {
-            return true;
+            return Ok(true);
         }
-        let found = live::get::<Plain>(&self.client, IMAGE_PULL_JOB, &owner.key()).await;
-        let is_gone = match found {
-            Ok(found) => found.is_none_or(|job| job.metadata.uid != owner.uid),
-            Err(error) => {
-                tracing::warn!(job = %owner.key(), %error, "cannot find out whether a job is still there");
-                false
-            }
-        };
+        let found = live::get::<Plain>(&self.client, IMAGE_PULL_JOB, &owner.key()).await?;
+        let is_gone = found.is_none_or(|job| job.metadata.uid != owner.uid);
         if is_gone {
             let mut gone = self.gone();
             if gone.len() >= MOST_GONE {
@@ -155,7 +168,7 @@ impl Keeper {
             }
             gone.insert(owner.uid.clone());
         }
-        is_gone
+        Ok(is_gone)
     }
 
     async fn gone_secrets(&self, image: Option<&NodeImage>) -> BTreeSet<ObjectKey> {

@@ -2,11 +2,12 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use jiff::Timestamp;
+use kruise_api::probe::Probe;
 use tokio::{sync::Mutex as Lock, time::Instant};
 
 use crate::{
@@ -26,12 +27,32 @@ pub(super) struct Listing {
     lists: Vec<Lock<Option<(Instant, Pods)>>>,
     /// When containers were started: that never changes.
     started: Mutex<BTreeMap<String, Timestamp>>,
+    /// The addresses of sandboxes: they do not change either.
+    addresses: Mutex<BTreeMap<String, Vec<String>>>,
 }
 
 impl Listing {
     pub(super) fn new(runtimes: Runtimes) -> Self {
         let lists = runtimes.iter().map(|_| Lock::default()).collect();
-        Self { runtimes, lists, started: Mutex::default() }
+        Self { runtimes, lists, started: Mutex::default(), addresses: Mutex::default() }
+    }
+
+    /// The addresses of the pod of a container, as far as a probe needs them.
+    pub(super) async fn addresses(
+        &self,
+        runtime: &dyn Runtime,
+        container: &Container,
+        probe: &Probe,
+    ) -> Result<Vec<String>, cri::Error> {
+        if probe.exec.is_some() {
+            return Ok(Vec::new());
+        }
+        if let Some(known) = lock(&self.addresses).get(&container.sandbox) {
+            return Ok(known.clone());
+        }
+        let addresses = runtime.sandbox_addresses(&container.sandbox).await?;
+        lock(&self.addresses).insert(container.sandbox.clone(), addresses.clone());
+        Ok(addresses)
     }
 
     /// The newest container of this name, with its runtime.
@@ -70,7 +91,9 @@ impl Listing {
             container.annotations.clear();
             pods.entry(uid).or_default().push(container);
         }
-        self.started().retain(|id, _| pods.values().flatten().any(|container| container.id == *id));
+        let is_there = |holds: &dyn Fn(&Container) -> bool| pods.values().flatten().any(holds);
+        lock(&self.started).retain(|id, _| is_there(&|container| container.id == *id));
+        lock(&self.addresses).retain(|sandbox, _| is_there(&|container| container.sandbox == *sandbox));
         let pods = Arc::new(pods);
         *list = Some((made, pods.clone()));
         Ok(pods)
@@ -78,18 +101,18 @@ impl Listing {
 
     async fn instance(&self, runtime: &dyn Runtime, container: &Container) -> Result<Instance, cri::Error> {
         let Container { id, state, .. } = container;
-        let mut started_at = self.started().get(id).copied();
+        let mut started_at = lock(&self.started).get(id).copied();
         if started_at.is_none() && *state == cri::State::Running {
             let inspected = runtime.inspect(id, Detail::State).await?;
             started_at = inspected.and_then(|inspected| inspected.started_at);
             if let Some(started) = started_at {
-                self.started().insert(id.clone(), started);
+                lock(&self.started).insert(id.clone(), started);
             }
         }
         Ok(Instance { id: id.clone(), state: *state, started_at })
     }
+}
 
-    fn started(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Timestamp>> {
-        self.started.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -175,8 +175,12 @@ impl Shared {
                     self.record(id, &record);
                 }
                 let Some((runtime, container, _)) = &found else { return };
-                let patience = probing::patience(prober.probe());
-                let answer = probing::ask(id, prober.probe(), &**runtime, container, patience).await;
+                let answer = match self.listing.addresses(&**runtime, container, prober.probe()).await {
+                    Ok(addresses) => {
+                        probing::ask(id, prober.probe(), &**runtime, container, &addresses).await
+                    }
+                    Err(error) => Answer::Unclear(error.to_string()),
+                };
                 if let Answer::Unclear(problem) = &answer {
                     tracing::debug!(pod = %id.pod, probe = %id.probe, %problem, "a probe got no answer");
                 }
