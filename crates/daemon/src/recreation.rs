@@ -1,7 +1,7 @@
 //! Container recreation on the node: what the daemon does about the ContainerRecreateRequests of one pod.
 //!
-//! A pass [picks](pick()) the request whose turn it is, asks whether it may [begin](begin), looks at the containers of the
-//! pod and takes one [step](step). All that must be remembered is in the request itself: the daemon may die at any point,
+//! A pass [picks](pick()) the request whose turn it is, asks whether it may [begin], looks at the containers of the
+//! pod and takes one [step](step()). All that must be remembered is in the request itself: the daemon may die at any point,
 //! and no container is stopped twice.
 
 mod pick;
