@@ -314,8 +314,10 @@ async fn external_certificates_are_awaited_and_never_written(stage: &mut Stage) 
     admit(stage.cluster.client(), sandbox.namespace()).await.unwrap();
     sleep(Duration::from_secs(2)).await;
     assert_eq!(versions(stage).await, injected, "only the issuer wrote");
-    let written: Vec<(http::Method, String)> =
-        stage.requests().into_iter().filter(|(method, _)| *method != http::Method::GET).collect();
+    // What every node has is made as well, as soon as the webhooks of those kinds can be called.
+    let is_of_nodes = |path: &str| path.ends_with("/nodeimages") || path.ends_with("/nodepodprobes");
+    let mut written: Vec<(http::Method, String)> = stage.requests();
+    written.retain(|(method, path)| *method != http::Method::GET && !is_of_nodes(path));
     assert_eq!(written, [], "the embedded cluster knows of every request");
     drop(patient);
     delete_secret(stage).await;
