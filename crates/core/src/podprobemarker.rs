@@ -2,7 +2,7 @@
 //!
 //! What a node has to ask is decided [for the node](crate::nodepodprobe), from all markers at once. What is decided here for
 //! one marker is the rest: how many pods it has, that it does not go before its probes are gone from all nodes, and the
-//! [marks](mark) of pods on nodes without a daemon, whose provider asks the questions itself.
+//! marks of pods on nodes without a daemon, whose provider asks the questions itself.
 
 mod chosen;
 mod mark;
