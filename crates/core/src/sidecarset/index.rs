@@ -193,7 +193,7 @@ mod tests {
         let mut sets = Sets::default();
         sets.insert(set("app", json!({"matchLabels": {"app": "x"}}), Value::Null));
         sets.insert(set("either", asks("In", json!(["front", "back"])), Value::Null));
-        sets.insert(set("exists", asks("Exists", Value::Null), Value::Null));
+        sets.insert(set("exists", asks("Exists", json!([])), Value::Null));
         sets.insert(set("not", asks("NotIn", json!(["back"])), Value::Null));
         sets.insert(set("nothing", json!({}), Value::Null));
         check(&sets, "default", &[], &["exists", "not", "nothing"]);
