@@ -326,7 +326,7 @@ pub const ALL: &[Feature] = &[
             // Which kind of node the pod of a new request is on.
             may(Role::Manager, "", &["nodes"], &["get"]),
             may(Role::Daemon, APPS, &["containerrecreaterequests"], READ),
-            may(Role::Daemon, APPS, &["containerrecreaterequests/status"], &["patch"]),
+            may(Role::Daemon, APPS, &["containerrecreaterequests/status"], CHANGE),
         ],
         built: true,
         ..feature("ContainerRecreateRequest")
@@ -408,7 +408,7 @@ pub const ALL: &[Feature] = &[
             may(Role::Manager, APPS, &["imagepulljobs"], &["get"]),
             may(Role::Manager, "", &["nodes"], READ),
             may(Role::Daemon, APPS, &["nodeimages"], READ),
-            may(Role::Daemon, APPS, &["nodeimages/status"], &["patch"]),
+            may(Role::Daemon, APPS, &["nodeimages/status"], CHANGE),
             may(Role::Daemon, "", &["events"], &["create", "patch"]),
         ],
         built: true,
@@ -419,7 +419,7 @@ pub const ALL: &[Feature] = &[
         permissions: &[
             may(Role::Daemon, "", &["pods"], READ),
             // The annotation is written through the status: the daemon changes no pod.
-            may(Role::Daemon, "", &["pods/status"], &["patch"]),
+            may(Role::Daemon, "", &["pods/status"], CHANGE),
         ],
         built: true,
         ..feature("Container hashes from nodes")
@@ -448,7 +448,7 @@ pub const ALL: &[Feature] = &[
             may(Role::Manager, "", &["pods"], &["patch"])
                 .when(When::All(&[Gate::EnablePodProbeMarkerOnServerless])),
             may(Role::Daemon, APPS, &["nodepodprobes"], READ),
-            may(Role::Daemon, APPS, &["nodepodprobes/status"], &["patch"]),
+            may(Role::Daemon, APPS, &["nodepodprobes/status"], CHANGE),
         ],
         built: true,
         ..feature("PodProbeMarker, NodePodProbe")
