@@ -11,6 +11,7 @@ mod base64;
 mod batch;
 mod compare;
 mod completion;
+pub mod env_hash;
 mod image;
 mod metadata;
 mod refresh;

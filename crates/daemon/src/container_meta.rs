@@ -4,7 +4,6 @@
 //! process got from labels and annotations. A container that runs with old values while its pod is updated in place is
 //! [restarted](outdated).
 
-mod env_hash;
 mod meta;
 #[cfg(test)]
 mod tests;
@@ -14,7 +13,7 @@ use std::collections::BTreeMap;
 use kruise_api::{annotations, conditions::IN_PLACE_UPDATE_READY, names::APPS_GROUP};
 use kruise_core::pod::{ContainerStatus, Pod};
 
-pub use env_hash::{current, expected};
+pub use kruise_core::in_place::env_hash::{current, expected};
 pub use meta::{Entry, Hashes, Meta};
 
 use crate::cri::{self, Container};

@@ -61,6 +61,11 @@ pub(super) fn run(root: &Path) -> Result<Value> {
         figures.insert(format!("pods_{goal}_rss_peak_mib"), json!(manager.memory("VmHWM")? >> 20));
         figures.insert(format!("pods_{goal}_steady_seconds"), json!(steady.as_secs_f64()));
         if goal == STEP {
+            // Each node gets its objects once, which is work and not idleness.
+            for kind in ["v1beta1/nodeimages", "v1alpha1/nodepodprobes"] {
+                Clock::new().until(|| Ok(count(&mut connection, kind)? >= NODES))?;
+            }
+            thread::sleep(Duration::from_secs(5));
             let before = manager.cpu()?;
             thread::sleep(IDLE);
             let used = (manager.cpu()? - before) / IDLE.as_secs_f64() * 1e3;
@@ -73,6 +78,12 @@ pub(super) fn run(root: &Path) -> Result<Value> {
         }
     }
     Ok(Value::Object(figures))
+}
+
+/// How many objects there are of one of our kinds that belong to nodes.
+fn count(connection: &mut Connection, kind: &str) -> Result<usize> {
+    let list = connection.send("GET", &format!("/apis/apps.kruise.io/{kind}"), None)?;
+    Ok(list.get("items").and_then(Value::as_array).map_or(0, Vec::len))
 }
 
 /// A manager that ends with this value.

@@ -9,12 +9,12 @@ use kruise_api::annotations;
 use serde::Deserialize;
 
 use super::{
-    Options, batch, image,
+    Options, batch, env_hash, image,
     state::{self, State},
 };
 use crate::{
     canonical_json, hash,
-    pod::{Container, ContainerStatus, Pod, Source, or_default},
+    pod::{Container, ContainerStatus, Pod, or_default},
     text::Text,
 };
 
@@ -77,7 +77,8 @@ pub(super) fn batch_problem(
     if state.update_env_from_metadata
         && !meta.as_ref().is_some_and(|meta| {
             meta.is_consistent(pod, &|entry, container| {
-                container.env.from_metadata.is_empty() || entry.hashes.env == env_hash(pod, container)
+                container.env.from_metadata.is_empty()
+                    || entry.hashes.env == env_hash::expected(pod, container)
             })
         })
     {
@@ -204,28 +205,4 @@ impl RuntimeMeta {
 fn plain_hash(container: &Container) -> u64 {
     let text = canonical_json::text(&serde_json::json!({"image": container.image, "name": container.name}));
     hash::of_json(&text).into()
-}
-
-/// The fingerprint of what a container reads from labels and annotations.
-fn env_hash(pod: &Pod, container: &Container) -> u64 {
-    let mut variables: Vec<_> = container.env.from_metadata.iter().collect();
-    variables.sort_by(|left, right| left.name.cmp(&right.name));
-    let texts: Vec<String> = variables
-        .into_iter()
-        .map(|variable| {
-            let pairs = match variable.source {
-                Source::Label => &pod.metadata.labels,
-                Source::Annotation => &pod.metadata.annotations,
-            };
-            let mut text = String::from("{\"name\":");
-            canonical_json::quote(&variable.name, &mut text);
-            if let Some(value) = pairs.text(&variable.key).filter(|value| !value.is_empty()) {
-                text.push_str(",\"value\":");
-                canonical_json::quote(value, &mut text);
-            }
-            text.push('}');
-            text
-        })
-        .collect();
-    hash::of_json(&format!("[{}]", texts.join(","))).into()
 }

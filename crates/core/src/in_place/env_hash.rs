@@ -1,8 +1,9 @@
-//! The fingerprint of what a container has from labels and annotations. The manager makes the same one, bit for bit.
+//! The fingerprint of what a container has from labels and annotations. The daemon of the node reports it and the manager
+//! compares it, so both make it here; it equals the original's, bit for bit.
 
 use std::collections::BTreeMap;
 
-use kruise_core::{
+use crate::{
     canonical_json, hash,
     pod::{Container, FromMetadata, Pod, Source},
 };
