@@ -5,17 +5,18 @@ use std::{ffi::OsString, path::Path, process::ExitCode, time::Duration};
 use kruise_api::gates::{self, Gate, Gates};
 use kruise_runtime::{
     clock::Clock,
+    endpoints,
     random::Random,
     scope::{BoxError, Scope},
+    signals,
 };
 use kube::{Client, Config, config::KubeConfigOptions};
-use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::{filter::LevelFilter, layer::SubscriberExt as _, util::SubscriberInitExt as _};
 
 use crate::{
     cri::discovery,
     daemon,
-    endpoints::{self, Pages},
+    endpoints::Pages,
     node::{Node, Settings},
     options::Options,
     pulling::{Wanted, plugins::Plugins, secrets::Credentials},
@@ -125,11 +126,14 @@ async fn run(options: Options, variable: impl Fn(&str) -> Option<String>) -> Res
     let node = Node::new(client, runtimes, credentials, settings);
     let mut scope = Scope::default();
     let pages = Pages::Daemon { checks: daemon::checks(&node), registry: node.registry.clone() };
-    serve(&mut scope, "--addr", listener, pages);
+    if let Some(listener) = listener {
+        serve(&mut scope, "--addr", listener, pages);
+    }
     if options.enable_pprof {
         // Nothing depends on it, so a taken port is only told.
         match endpoints::bind(&options.pprof_addr).await {
-            Ok(listener) => serve(&mut scope, "--pprof-addr", listener, Pages::Profiles),
+            Ok(Some(listener)) => serve(&mut scope, "--pprof-addr", listener, Pages::Profiles),
+            Ok(None) => {}
             Err(error) => tracing::warn!(address = %options.pprof_addr, %error, "profiles are not served"),
         }
     }
@@ -140,19 +144,19 @@ async fn run(options: Options, variable: impl Fn(&str) -> Option<String>) -> Res
             Some(Err(error)) => Err(Error::from(error)),
             Some(Ok(_)) | None => Ok(()),
         },
-        () = asked_to_end() => Ok(()),
+        () = signals::asked_to_end() => Ok(()),
     };
     tracing::info!("asked to end");
     tokio::select! {
         stopped = scope.shutdown(FAREWELL) => outcome.and(stopped.map_err(Error::from)),
-        () = asked_to_end() => Err(Error::Hurry),
+        () = signals::asked_to_end() => Err(Error::Hurry),
     }
 }
 
 fn serve(scope: &mut Scope, name: &'static str, listener: tokio::net::TcpListener, pages: Pages) {
     let stop = scope.stop();
     scope.spawn(name, async move {
-        endpoints::serve(listener, pages, async move { stop.asked().await }).await;
+        endpoints::serve(listener, pages.handler(), async move { stop.asked().await }).await;
         Ok::<(), BoxError>(())
     });
 }
@@ -192,20 +196,4 @@ async fn client(kubeconfig: Option<&Path>) -> Result<Client, Error> {
     };
     config.default_retry = false;
     Client::try_from(config).map_err(|error| Error::Config(error.into()))
-}
-
-/// Ends at the next SIGTERM or SIGINT.
-async fn asked_to_end() {
-    let terminated = async {
-        match signal(SignalKind::terminate()) {
-            Ok(mut signal) => {
-                signal.recv().await;
-            }
-            Err(_) => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        () = terminated => {}
-    }
 }

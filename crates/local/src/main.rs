@@ -10,7 +10,7 @@ use clap::Parser as _;
 use kruise_local::cluster::{self, Cluster, Error, Settings};
 use kruise_local::options::Options;
 use kruise_local::{demo, kubeconfig};
-use kruise_manager::program::signals;
+use kruise_runtime::signals;
 
 /// A cluster is millions of small objects; the system's allocator took a quarter of the time for them.
 #[global_allocator]

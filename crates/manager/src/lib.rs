@@ -7,7 +7,6 @@ pub mod caches;
 pub mod certificates;
 pub mod controllers;
 pub mod definitions;
-pub mod endpoints;
 pub mod inside;
 pub mod logging;
 pub mod manager;

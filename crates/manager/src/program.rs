@@ -1,6 +1,5 @@
 //! From the command line to a running manager, step by step, and its end.
 
-pub mod signals;
 mod sockets;
 
 use std::{ffi::OsString, path::Path, process::ExitCode, time::Duration};
@@ -12,6 +11,7 @@ use kruise_runtime::{
     metrics::Registry,
     random::Random,
     scope::{BoxError, Scope, Stop},
+    signals,
 };
 use kube::{Client, Config, config::KubeConfigOptions};
 

@@ -160,16 +160,16 @@ async fn health_follows_the_first_lists_and_metrics_name_all_queues() {
     stage.scope = None;
     stage.node = node(&stage.sim, &stage.runtime, Flags::default());
     let pages = Pages::Daemon { checks: daemon::checks(&stage.node), registry: stage.node.registry.clone() };
-    let (status, text) = pages.at("/healthz");
+    let answer = pages.at("/healthz");
     assert_eq!(
-        (status.as_u16(), text.as_str()),
+        (answer.status.as_u16(), answer.body.as_str()),
         (500, "check nodeImageInformerSynced failed, err: not synced")
     );
     stage.start_daemon();
     stage.wait(5).await;
-    let (status, text) = pages.at("/healthz");
-    assert_eq!((status.as_u16(), text.as_str()), (200, "ok"));
-    let (_, metrics) = pages.at("/metrics");
+    let answer = pages.at("/healthz");
+    assert_eq!((answer.status.as_u16(), answer.body.as_str()), (200, "ok"));
+    let metrics = pages.at("/metrics").body;
     for queue in [
         "imagepuller",
         "crr",
@@ -184,7 +184,7 @@ async fn health_follows_the_first_lists_and_metrics_name_all_queues() {
     assert!(
         metrics.contains("rest_client_requests_total{") && metrics.contains("process_resident_memory_bytes")
     );
-    assert_eq!(pages.at("/other").0.as_u16(), 404);
+    assert_eq!(pages.at("/other").status.as_u16(), 404);
 }
 
 /// A feature that is off follows nothing and runs nothing.

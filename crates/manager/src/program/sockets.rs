@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use kruise_runtime::scope::{BoxError, Scope};
+use kruise_runtime::{
+    endpoints::{self, Answer, Handler, health::Checks},
+    scope::{BoxError, Scope},
+};
 use kruise_webhook::listener;
 
 use super::Error;
-use crate::{
-    endpoints::{self, Answer, Handler, health::Checks},
-    manager::Manager,
-};
+use crate::manager::Manager;
 
 /// Opens all sockets. When this returns, they answer; readiness follows when the webhooks are in order.
 pub(super) async fn open(manager: &Manager, scope: &mut Scope) -> Result<(), Error> {
@@ -25,11 +25,7 @@ pub(super) async fn open(manager: &Manager, scope: &mut Scope) -> Result<(), Err
     let registry = shared.registry.clone();
     let metrics: Handler = Arc::new(move |path, _| {
         let answer = match path.as_str() {
-            "/metrics" => Answer {
-                status: StatusCode::OK,
-                content_type: "text/plain; version=0.0.4; charset=utf-8",
-                body: format!("{}{}", registry.text(), endpoints::process::text()),
-            },
+            "/metrics" => Answer::metrics(format!("{}{}", registry.text(), endpoints::process::text())),
             _ => Answer::not_found(),
         };
         Box::pin(async move { answer })

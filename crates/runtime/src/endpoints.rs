@@ -1,4 +1,4 @@
-//! Plain HTTP for machines that watch over the manager: health, readiness, metrics.
+//! Plain HTTP for machines that watch over a program: health, readiness, metrics.
 
 pub mod health;
 pub mod process;
@@ -45,6 +45,11 @@ impl Answer {
     /// A text with a status.
     pub fn text(status: StatusCode, body: impl Into<String>) -> Self {
         Self { status, content_type: "text/plain; charset=utf-8", body: body.into() }
+    }
+
+    /// Numbers in the text format of Prometheus.
+    pub fn metrics(body: String) -> Self {
+        Self { status: StatusCode::OK, content_type: "text/plain; version=0.0.4; charset=utf-8", body }
     }
 
     /// What is said about a path that nobody serves.
