@@ -11,6 +11,7 @@ use kruise_api::catalogue::CRDS;
 use kruise_api::labels::{CONTROL_PLANE, CONTROL_PLANE_VALUE};
 use kruise_api::names;
 use kruise_apiserver::client::Local;
+use kruise_apiserver::webhook::https::Https;
 use kruise_apiserver::{ApiServer, controllers, status};
 use kruise_manager::inside::{Inside, Running};
 use kruise_sim::Sim;
@@ -129,6 +130,8 @@ pub async fn start(settings: &Settings) -> Result<Cluster, Error> {
     let builder = Sim::builder().seed(seed).nodes(nodes).start_time(now).speed(speed).parallel();
     let mut sim = builder.controllers(options).build();
     let server = sim.server().clone();
+    // A manager outside of this process, or somebody's own webhook on this machine.
+    server.set_webhook_caller(Arc::new(Https));
     install_kinds(&server.local()).await?;
     let inside = match settings.with_manager {
         true => Some(manager::inside(&sim, seed).map_err(Error::Manager)?),

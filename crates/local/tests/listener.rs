@@ -17,7 +17,7 @@ use kruise_local::cluster::{self, Cluster, Error, Settings};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -93,7 +93,7 @@ fn get(path: &str) -> Request<Empty<Bytes>> {
     Request::get(path).header("host", "localhost").body(Empty::new()).unwrap()
 }
 
-async fn json(body: Incoming) -> Value {
+async fn value(body: Incoming) -> Value {
     serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap()
 }
 
@@ -103,7 +103,7 @@ async fn ask(stream: TlsStream<TcpStream>, request: Request<Empty<Bytes>>) -> (S
     let mut tasks = JoinSet::new();
     tasks.spawn(connection);
     let response = sender.send_request(request).await.unwrap();
-    (response.status(), json(response.into_body()).await)
+    (response.status(), value(response.into_body()).await)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -189,6 +189,43 @@ async fn a_client_that_sends_far_too_much_gets_its_answer_and_keeps_its_connecti
     assert!(answer.contains("Request entity too large: limit is 3145728"), "{answer}");
     let answer = say(&mut stream, "GET /version HTTP/1.1\r\nhost: localhost\r\n\r\n", b"").await;
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    cluster.stop().await.unwrap();
+}
+
+/// A manager outside of the process is reached by the URL of its webhooks. Here the cluster itself stands there, and
+/// does not let its own server in.
+#[tokio::test(flavor = "multi_thread")]
+async fn webhooks_on_this_machine_are_called() {
+    let folder = tempfile::tempdir().unwrap();
+    let (cluster, kubeconfig) = start(folder.path()).await;
+    let configuration = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "outside"},
+        "webhooks": [{
+            "name": "outside.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "clientConfig": {
+                "url": format!("https://{}/outside", cluster.address()),
+                "caBundle": kubeconfig["clusters"][0]["cluster"]["certificate-authority-data"],
+            },
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["secrets"]}],
+        }],
+    });
+    let mut stream = connect(cluster.address(), &kubeconfig, Shows::ItsCertificate, "http/1.1").await;
+    let mut post = async |path: &str, object: Value| {
+        let body = object.to_string();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        say(&mut stream, &head, body.as_bytes()).await
+    };
+    let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+    let answer = post(path, configuration).await;
+    assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}});
+    let answer = post("/api/v1/namespaces/default/secrets", secret).await;
+    assert!(answer.starts_with("HTTP/1.1 500 "), "{answer}");
+    assert!(answer.contains("Unauthorized"), "{answer}");
     cluster.stop().await.unwrap();
 }
 

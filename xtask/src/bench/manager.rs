@@ -82,8 +82,9 @@ pub(super) fn run(root: &Path) -> Result<Value> {
 
 /// How many objects there are of one of our kinds that belong to nodes.
 fn count(connection: &mut Connection, kind: &str) -> Result<usize> {
-    let list = connection.send("GET", &format!("/apis/apps.kruise.io/{kind}"), None)?;
-    Ok(list.get("items").and_then(Value::as_array).map_or(0, Vec::len))
+    let path = format!("/apis/apps.kruise.io/{kind}?includeObject=None");
+    let table = connection.send("GET", &path, None)?;
+    Ok(table.get("rows").and_then(Value::as_array).map_or(0, Vec::len))
 }
 
 /// A manager that ends with this value.
