@@ -88,9 +88,14 @@ async fn others_wait_behind_a_container_that_cannot_start(stage: &mut Stage) -> 
             && ["c2", "c3"].into_iter().all(|one| waiting(pod, one) == "CreateContainerConfigError")
     };
     room.until("the others wait", "blocked", blocked).await;
+    let keys = async || room.keys("blocked").await.unwrap_or_default().into_iter().collect::<Vec<String>>();
+    let first = async || match keys().await {
+        keys if keys.is_empty() => Look::No("there is no key yet".to_owned()),
+        _ => Look::Yes(()),
+    };
+    room.sandbox.eventually("the first key comes", first).await;
     let look = async || {
-        let (found, keys): (Pod, _) = (room.sandbox.get("blocked").await, room.keys("blocked").await);
-        let keys: Vec<String> = keys.unwrap_or_default().into_iter().collect();
+        let (found, keys): (Pod, _) = (room.sandbox.get("blocked").await, keys().await);
         let pulling = ["ContainerCreating", ""].contains(&waiting(&found, "c1"));
         seen(keys == ["p_0"] && !is_completed(&found) && (pulling || blocked(&found)), format!("{keys:?}"))
     };

@@ -15,8 +15,9 @@ use crate::{
 /// LAUNCH-11: while no manager runs nothing more starts, and the next one goes on.
 async fn the_order_goes_on_with_the_next_manager(stage: &mut Stage) -> Outcome {
     let room = Room::prepare(stage, "manager").await?;
-    // Time to end the manager before the first container is ready.
-    let slow = json!({"readinessProbe": {"initialDelaySeconds": 10}});
+    // Time to end the manager before the first container is ready: kubelets tell of its start only when they have tried
+    // the others again.
+    let slow = json!({"readinessProbe": {"initialDelaySeconds": 40}});
     let containers = [merged(room.container("c1"), &slow), room.container("c2"), room.container("c3")];
     let (_, film) = room.start(ordered(pod("one", &containers))).await;
     room.until("the first container has started", "one", |pod| has_started(pod, "c1")).await;
