@@ -19,9 +19,6 @@ use kruise_sim::Machine;
 
 pub use runtime::Simulated;
 
-/// Calls per second and at once: what a client has whom nobody told otherwise.
-const RATE: (f64, u32) = (5.0, 10);
-
 /// What a daemon is started with.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -29,6 +26,8 @@ pub struct Options {
     pub gates: Gates,
     /// How many pulls may run at once; all, unless given.
     pub most_pulls: Option<usize>,
+    /// Calls per second and at once, of each controller.
+    pub rate: (f64, u32),
     /// The time on the clock of the node.
     pub clock: Clock,
     /// Random numbers.
@@ -44,11 +43,11 @@ pub struct Daemon {
 impl Daemon {
     /// Starts a daemon that talks to the cluster through this client.
     pub fn start(client: kube::Client, machine: Machine, options: Options) -> Self {
-        let Options { gates, most_pulls, clock, random } = options;
+        let Options { gates, most_pulls, rate, clock, random } = options;
         let settings = Settings {
             node: machine.node().to_owned(),
             gates,
-            rate: RATE,
+            rate,
             most_pulls,
             // A simulated node has no disk that could be full.
             space: Wanted { percent: 0 },
