@@ -9,7 +9,6 @@ pub mod controllers;
 pub mod definitions;
 pub mod endpoints;
 pub mod inside;
-pub mod logging;
 pub mod manager;
 pub mod migrate;
 pub mod options;
