@@ -3,6 +3,8 @@
 //! Every benchmark ends with one line of JSON whose names carry the units, so that runs can be compared.
 
 mod convert;
+mod daemon;
+mod images;
 mod local;
 mod manager;
 mod rollout;
@@ -22,6 +24,10 @@ pub(crate) use manager::Manager;
 pub(crate) enum Bench {
     /// Conversion of a CloneSet of 20 KB between its versions.
     Convert,
+    /// Memory and idle CPU of the node daemon with 110 pods, beside an embedded cluster and a runtime that pretends.
+    Daemon,
+    /// 198 ImagePullJobs on 989 nodes: reconciles, CPU, memory and requests of the manager.
+    Images,
     /// Start, nodes, pods and memory of `cargo run --release`.
     Local,
     /// Memory, start, idle CPU and admission of the manager, with 10,000, 50,000 and 150,000 pods.
@@ -49,6 +55,8 @@ pub(crate) fn run(root: &Path, bench: Bench) -> Result<()> {
     }
     let figures = match bench {
         Bench::Convert => convert::run()?,
+        Bench::Daemon => daemon::run(root)?,
+        Bench::Images => images::run(root)?,
         Bench::Local => local::run(root)?,
         Bench::Manager => manager::run(root)?,
         Bench::Rollout { replicas } => rollout::run(root, replicas)?,

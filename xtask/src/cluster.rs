@@ -35,6 +35,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Subcommand};
 
 use self::kubectl::Kubectl;
+pub(crate) use self::layout::NODE_TYPE_LABEL;
 use self::layout::{Layout, MAX_HOLLOW};
 use self::packages::{Apt, Packages};
 use self::pki::Pki;
@@ -119,6 +120,14 @@ pub(crate) fn can_run_here() -> Result<(), String> {
 /// Where kubectl is.
 pub(crate) fn kubectl() -> Result<PathBuf> {
     kubectl::program(&Layout::of_this_machine()?)
+}
+
+/// Where the container runtime of the real node listens: the one that `KRUISE_CRI_SOCKET` names, or that of the local cluster.
+pub(crate) fn runtime_socket() -> Result<PathBuf> {
+    match std::env::var_os("KRUISE_CRI_SOCKET") {
+        Some(socket) => Ok(socket.into()),
+        None => Ok(Layout::of_this_machine()?.containerd_socket()),
+    }
 }
 
 /// Brings the cluster up, whatever of it runs already.

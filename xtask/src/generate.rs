@@ -4,11 +4,11 @@ use std::{fs, path::Path};
 
 use anyhow::{Context, Result, ensure};
 use kruise_api::{catalogue::CRDS, crd::Crd, gates::Gates};
-use kruise_core::features::{page, rbac, webhooks};
+use kruise_core::features::{page, policy, rbac, webhooks};
 use serde_json::Value;
 
 /// Folders in which every file is generated.
-const FOLDERS: &[&str] = &["charts/kruise/crds", "config/rbac", "config/webhook"];
+const FOLDERS: &[&str] = &["charts/kruise/crds", "config/policy", "config/rbac", "config/webhook"];
 
 /// One generated file: its place in the checkout and its content.
 pub(crate) struct Generated {
@@ -21,6 +21,7 @@ pub(crate) fn all() -> Result<Vec<Generated>> {
     let mut files = CRDS.iter().map(|crd| definition(crd)).collect::<Result<Vec<_>>>()?;
     let gates = Gates::default();
     let [mutating, validating] = webhooks::configurations(&gates, &webhooks::Options::default());
+    files.push(manifest("config/policy/daemon.yaml", &policy::objects(&gates))?);
     files.push(manifest("config/rbac/manager.yaml", &rbac::objects(&gates))?);
     files.push(manifest("config/rbac/migration.yaml", &rbac::migration())?);
     files.push(manifest("config/rbac/users.yaml", &rbac::user_roles())?);

@@ -1,9 +1,10 @@
 //! An installation on a cluster, for scenarios and benchmarks: definitions, webhook configurations, and the manager as a
 //! process on this machine, of the same build as this program.
 
+use std::ffi::OsStr;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::{env, fs};
 
 use anyhow::{Context, Result, ensure};
@@ -18,11 +19,18 @@ pub(crate) struct Installation {
     webhooks: String,
     folder: PathBuf,
     pub(crate) manager: Manager,
+    /// The daemon of the real node, where there is one.
+    daemon: Option<Daemon>,
 }
 
 impl Installation {
     /// Installs, and waits until the manager leads and its webhooks answer.
     pub(crate) fn start(root: &Path, kubeconfig: &Path) -> Result<Self> {
+        Self::start_with(root, kubeconfig, &[])
+    }
+
+    /// The same with more flags for the manager.
+    pub(crate) fn start_with(root: &Path, kubeconfig: &Path, flags: &[&str]) -> Result<Self> {
         let folder = env::temp_dir().join(format!("kruise-manager-{}", std::process::id()));
         fs::create_dir_all(&folder)?;
         let path = |folder: &str| root.join(folder).display().to_string();
@@ -39,14 +47,27 @@ impl Installation {
         run(kubeconfig, &["apply", "-f", "-"], Some(&namespace.to_string()))?;
         run(kubeconfig, &["apply", "-f", &webhooks], None)?;
         let program = env::current_exe()?.with_file_name("kruise-manager");
-        let manager = Manager::start(&program, kubeconfig, &folder)?;
-        let installation = Self { kubeconfig: kubeconfig.to_owned(), webhooks, folder, manager };
+        let manager = Manager::start_with(&program, kubeconfig, &folder, flags)?;
+        let kubeconfig = kubeconfig.to_owned();
+        let installation = Self { kubeconfig, webhooks, folder, manager, daemon: None };
         let manager = &installation.manager;
         if let Err(error) = Clock::new().until(|| Ok(manager.is_ready() && manager.knows(0.0))) {
             installation.end(false);
             return Err(error).context("the manager did not become ready");
         }
         Ok(installation)
+    }
+
+    /// Starts the daemon of the real node, if that node is this machine.
+    pub(crate) fn start_daemon(&mut self) -> Result<()> {
+        let label = format!("{}=real", cluster::NODE_TYPE_LABEL);
+        let found = self.kubectl(&["get", "nodes", "-l", &label, "-o", "name"], None)?;
+        let node = found.lines().find_map(|line| line.strip_prefix("node/"));
+        let socket = cluster::runtime_socket()?;
+        if let (Some(node), true) = (node, socket.exists()) {
+            self.daemon = Some(Daemon::start(node, &self.kubeconfig, &socket, &self.folder)?);
+        }
+        Ok(())
     }
 
     /// Runs kubectl; the answer is what it prints.
@@ -62,12 +83,40 @@ impl Installation {
     /// Takes the webhooks away and ends the manager. Its log stays if it is needed.
     pub(crate) fn end(self, well: bool) {
         let _ = self.kubectl(&["delete", "--ignore-not-found", "-f", &self.webhooks], None);
-        drop(self.manager);
+        drop((self.manager, self.daemon));
         if well {
             let _ = fs::remove_dir_all(&self.folder);
         } else {
-            println!("the log of the manager is in {}", self.folder.display());
+            println!("the logs of the manager and of the daemon are in {}", self.folder.display());
         }
+    }
+}
+
+/// The daemon of a node, ended with this value.
+struct Daemon(Child);
+
+impl Daemon {
+    fn start(node: &str, kubeconfig: &Path, socket: &Path, folder: &Path) -> Result<Self> {
+        let program = env::current_exe()?.with_file_name("kruise-daemon");
+        let part = |part: Option<&OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
+        let child = Command::new(&program)
+            .env("NODE_NAME", node)
+            .arg(format!("--kubeconfig={}", kubeconfig.display()))
+            .args(["--addr=127.0.0.1:0", "--enable-pprof=false", "--v=4"])
+            .arg(format!("--socket-folder={}", part(socket.parent().map(Path::as_os_str))))
+            .arg(format!("--socket-file={}", part(socket.file_name())))
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(folder.join("daemon.log"))?)
+            .spawn()
+            .with_context(|| format!("cannot start {}", program.display()))?;
+        Ok(Self(child))
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

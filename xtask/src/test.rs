@@ -19,6 +19,8 @@ struct Round {
     /// Whose manager is on the cluster: `own` if each test starts one and has the cluster for itself (definitions and
     /// webhook configurations exist once), `shared` if all of them use the same.
     manager: Option<&'static str>,
+    /// More flags for the manager that all of them use.
+    flags: &'static [&'static str],
     /// Only when it is asked for.
     long: bool,
 }
@@ -26,11 +28,19 @@ struct Round {
 /// The scenarios of workloads.
 const WORKLOADS: &[&str] = &["cloneset", "inplace", "sidecarset", "launch_priority", "sidecar_terminator"];
 
-const ROUNDS: [Round; 4] = [
-    Round { tests: &["scenarios", "compare"], at_once: "4", manager: None, long: false },
-    Round { tests: &["platform", "certificates"], at_once: "1", manager: Some("own"), long: false },
-    Round { tests: WORKLOADS, at_once: "1", manager: Some("own"), long: true },
-    Round { tests: WORKLOADS, at_once: "6", manager: Some("shared"), long: true },
+/// The scenarios of the node daemon, which they want beside the manager.
+const NODE_DAEMON: &str = "node_daemon_real";
+/// What is off by default and needs a node daemon.
+const NODE_FEATURES: &[&str] = &["--feature-gates=ImagePullJobGate=true,SidecarTerminator=true"];
+
+const ALONE: &[&str] = &["platform", "certificates", NODE_DAEMON];
+
+const ROUNDS: [Round; 5] = [
+    Round { tests: &["scenarios", "compare"], at_once: "4", manager: None, flags: &[], long: false },
+    Round { tests: ALONE, at_once: "1", manager: Some("own"), flags: &[], long: false },
+    Round { tests: &[NODE_DAEMON], at_once: "6", manager: Some("shared"), flags: NODE_FEATURES, long: false },
+    Round { tests: WORKLOADS, at_once: "1", manager: Some("own"), flags: &[], long: true },
+    Round { tests: WORKLOADS, at_once: "6", manager: Some("shared"), flags: &[], long: true },
 ];
 
 /// Which tests run.
@@ -107,11 +117,20 @@ fn scenarios(root: &Path, options: &Options, kubeconfig: &Path) -> Result<()> {
 }
 
 fn play(root: &Path, filter: Option<&str>, kubeconfig: &Path, round: &Round, tests: &[&str]) -> Result<()> {
-    let Round { at_once, manager, .. } = *round;
+    let Round { at_once, manager, flags, .. } = *round;
+    let with_daemon = tests.contains(&NODE_DAEMON);
+    if with_daemon {
+        cargo(root, &["build", "--quiet", "--workspace", "--bin", "kruise-daemon"], None, None)?;
+    }
     let installation = match manager {
         Some("shared") => {
             cargo(root, &["build", "--quiet", "--workspace", "--bin", "kruise-manager"], None, None)?;
-            Some(Installation::start(root, kubeconfig)?)
+            let mut installation = Installation::start_with(root, kubeconfig, flags)?;
+            if with_daemon && let Err(error) = installation.start_daemon() {
+                installation.end(false);
+                return Err(error);
+            }
+            Some(installation)
         }
         _ => None,
     };

@@ -2,12 +2,14 @@
 //!
 //! One [list](ALL) of plain data says for every feature which gates it runs with, its controllers, what it watches, its
 //! webhooks and its permissions. Everything else is made from it: the paths that are [served](paths), the
-//! [webhook configurations](webhooks::configurations), the [roles](rbac::objects) and the page about features. A feature
+//! [webhook configurations](webhooks::configurations), the [roles](rbac::objects), what
+//! [binds daemons to their nodes](policy::objects) and the page about features. A feature
 //! that is switched off therefore costs nothing: no watch, no permission, and no webhook but the one that says that it is
 //! off.
 
 mod list;
 pub mod page;
+pub mod policy;
 pub mod rbac;
 #[cfg(test)]
 mod tests;

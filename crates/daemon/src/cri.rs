@@ -19,6 +19,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 
+use crate::http_get::{Network, Sockets};
 pub use client::Client;
 pub use error::{Error, Kind};
 
@@ -78,6 +79,11 @@ pub trait Runtime: fmt::Debug + Send + Sync {
 
     /// Pulls an image and gives its id. Whoever calls bounds the time.
     fn pull<'a>(&'a self, pull: &'a Pull) -> Answer<'a, String>;
+
+    /// How the pods of this runtime are reached.
+    fn network(&self) -> &dyn Network {
+        &Sockets
+    }
 
     /// Where images lie, and how much they take.
     fn image_file_systems(&self) -> Answer<'_, Vec<FileSystem>>;

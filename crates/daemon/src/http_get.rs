@@ -7,6 +7,7 @@ mod trust;
 use std::{io, net::IpAddr};
 
 use bytes::Bytes;
+use futures::{FutureExt as _, future::BoxFuture};
 use http::{HeaderName, HeaderValue, Request, Uri, header};
 use http_body_util::{BodyExt as _, Empty};
 use hyper_util::rt::TokioIo;
@@ -76,10 +77,35 @@ pub struct Error {
     pub is_plain: bool,
 }
 
+/// A connection to a pod.
+pub trait Connection: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Connection for T {}
+
+/// How pods are reached.
+pub trait Network: Send + Sync {
+    /// Opens a connection to an address.
+    fn open<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Connection>>>;
+}
+
+/// Through the sockets of this machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Sockets;
+
+impl Network for Sockets {
+    fn open<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Connection>>> {
+        async move {
+            let stream = TcpStream::connect((host, port)).await?;
+            Ok(Box::new(stream) as Box<dyn Connection>)
+        }
+        .boxed()
+    }
+}
+
 /// Opens a connection.
-pub async fn connect(target: &Target) -> Result<TcpStream, String> {
+pub async fn connect(target: &Target, network: &dyn Network) -> Result<Box<dyn Connection>, String> {
     let authority = target.authority();
-    TcpStream::connect(&authority).await.map_err(|error| {
+    network.open(&target.host, target.port).await.map_err(|error| {
         let problem = match error.kind() {
             io::ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),
             io::ErrorKind::TimedOut => "i/o timeout".to_owned(),
@@ -92,11 +118,11 @@ pub async fn connect(target: &Target) -> Result<TcpStream, String> {
 }
 
 /// Asks, and follows pages that send us on within the same host. One that sends us elsewhere is the answer.
-pub async fn fetch(target: &Target) -> Result<Page, Error> {
+pub async fn fetch(target: &Target, network: &dyn Network) -> Result<Page, Error> {
     let mut target = target.clone();
     for _ in 0..=MOST_REDIRECTS {
         let failed = |(problem, is_plain)| Error { url: target.url(), problem, is_plain };
-        let (page, location) = once(&target).await.map_err(failed)?;
+        let (page, location) = once(&target, network).await.map_err(failed)?;
         let next = location.filter(|_| (300..400).contains(&page.status)).and_then(|location| {
             let uri: Uri = location.parse().ok()?;
             follow(&target, &uri)
@@ -127,9 +153,9 @@ fn follow(target: &Target, uri: &Uri) -> Option<Target> {
 
 type Failure = (String, bool);
 
-async fn once(target: &Target) -> Result<(Page, Option<String>), Failure> {
+async fn once(target: &Target, network: &dyn Network) -> Result<(Page, Option<String>), Failure> {
     let request = request(target).map_err(|problem| (problem, false))?;
-    let stream = connect(target).await.map_err(|problem| (problem, false))?;
+    let stream = connect(target, network).await.map_err(|problem| (problem, false))?;
     if !target.https {
         return exchange(stream, request).await.map_err(|problem| (problem, false));
     }
@@ -199,6 +225,10 @@ mod tests {
     };
 
     use super::*;
+
+    async fn fetch(target: &Target) -> Result<Page, Error> {
+        super::fetch(target, &Sockets).await
+    }
 
     /// Answers each connection with the next text and tells what was asked.
     async fn server(answers: Vec<String>) -> (u16, JoinSet<Vec<String>>) {

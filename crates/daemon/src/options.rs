@@ -52,6 +52,9 @@ pub struct Options {
     /// A kubeconfig, for running outside of the cluster.
     #[arg(long, default_value = "", value_name = "PATH")]
     pub kubeconfig: String,
+    /// `text` (lines as Kubernetes' programs write them) or `json`.
+    #[arg(long, default_value = "text", value_parser = ["text", "json"], value_name = "FORMAT")]
+    pub logging_format: String,
     /// How much is logged: 0 what changed and what is wrong, 4 why nothing changed, 6 and more every step.
     #[arg(short = 'v', long = "v", default_value_t = 0, value_name = "LEVEL")]
     pub level: u8,
@@ -96,7 +99,6 @@ ignored! {
     log_backtrace_at "log-backtrace-at",
     log_backtrace_at_old "log_backtrace_at",
     log_flush_frequency "log-flush-frequency",
-    logging_format "logging-format",
     expectation_timeout "expectation-timeout",
     rate_limiter_base_delay "rate-limiter-base-delay",
     rate_limiter_max_delay "rate-limiter-max-delay",

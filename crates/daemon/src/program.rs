@@ -6,12 +6,12 @@ use kruise_api::gates::{self, Gate, Gates};
 use kruise_runtime::{
     clock::Clock,
     endpoints,
+    logging::{self, Format},
     random::Random,
     scope::{BoxError, Scope},
     signals,
 };
 use kube::{Client, Config, config::KubeConfigOptions};
-use tracing_subscriber::{filter::LevelFilter, layer::SubscriberExt as _, util::SubscriberInitExt as _};
 
 use crate::{
     cri::discovery,
@@ -67,7 +67,8 @@ pub fn main(words: impl Iterator<Item = OsString>, variable: impl Fn(&str) -> Op
             return if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
         }
     };
-    start_log(options.level);
+    // In a process that has a log already, this one is not needed.
+    let _ = logging::start(options.level, Format::named(&options.logging_format), Clock::wall());
     // A node has better things to do with its cores.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let ended = match runtime {
@@ -83,23 +84,6 @@ pub fn main(words: impl Iterator<Item = OsString>, variable: impl Fn(&str) -> Op
             ExitCode::FAILURE
         }
     }
-}
-
-fn start_log(level: u8) {
-    let level = match level {
-        0..=3 => LevelFilter::INFO,
-        4..=5 => LevelFilter::DEBUG,
-        _ => LevelFilter::TRACE,
-    };
-    // Libraries below say little of use unless something is wrong.
-    let filter = tracing_subscriber::filter::Targets::new()
-        .with_default(LevelFilter::WARN)
-        .with_target("kruise", level)
-        // Every call that fails is told by whoever made it.
-        .with_target("kube_client", LevelFilter::OFF);
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
-    // Only a second start in one process can fail here, and then there is a log already.
-    let _ = tracing_subscriber::registry().with(filter).with(lines).try_init();
 }
 
 async fn run(options: Options, variable: impl Fn(&str) -> Option<String>) -> Result<(), Error> {

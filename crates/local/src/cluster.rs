@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::certificates::Certificates;
+use crate::daemons::Daemons;
 use crate::identity::{self, Known};
 use crate::kubeconfig;
 use crate::manager;
@@ -150,6 +151,10 @@ pub async fn start(settings: &Settings) -> Result<Cluster, Error> {
     let mut listening = JoinSet::new();
     listening.spawn(serve::serve(listener, tls, known, server, stop));
     sim.run();
+    if inside.is_some() {
+        let daemons = Daemons::new(&sim, seed).map_err(refused("daemons"))?;
+        sim.spawn(daemons.run());
+    }
     let manager = inside.map(Inside::start);
     Ok(Cluster { address, sim, listening, stop: sender, manager })
 }
@@ -178,12 +183,14 @@ fn refused(what: &str) -> impl FnOnce(status::Status) -> Error {
     move |status| Error::Install { what, status: Box::new(status) }
 }
 
-/// Our kinds, and the namespace of our manager.
+/// Our kinds, and the namespaces of our manager and of what daemons may read.
 async fn install_kinds(local: &Local) -> Result<(), Error> {
     let namespaces = local.resource("", "namespaces").map_err(refused("namespaces"))?;
     let labels = json!({ CONTROL_PLANE: CONTROL_PLANE_VALUE });
     let namespace = json!({ "metadata": { "name": names::NAMESPACE, "labels": labels } });
     local.create(&namespaces, "", namespace).await.map_err(refused(names::NAMESPACE))?;
+    let config = json!({ "metadata": { "name": names::DAEMON_CONFIG_NAMESPACE } });
+    local.create(&namespaces, "", config).await.map_err(refused(names::DAEMON_CONFIG_NAMESPACE))?;
     let definitions = local
         .resource("apiextensions.k8s.io", "customresourcedefinitions")
         .map_err(refused("customresourcedefinitions"))?;

@@ -8,7 +8,6 @@ pub mod certificates;
 pub mod controllers;
 pub mod definitions;
 pub mod inside;
-pub mod logging;
 pub mod manager;
 pub mod migrate;
 pub mod options;

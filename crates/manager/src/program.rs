@@ -8,6 +8,7 @@ use kruise_api::gates::{self, Gates};
 use kruise_runtime::{
     clock::Clock,
     lease,
+    logging::{self, Format},
     metrics::Registry,
     random::Random,
     scope::{BoxError, Scope, Stop},
@@ -16,7 +17,6 @@ use kruise_runtime::{
 use kube::{Client, Config, config::KubeConfigOptions};
 
 use crate::{
-    logging,
     manager::{self, Manager},
     migrate,
     options::{Environment, Options},
@@ -76,7 +76,9 @@ pub fn main(words: impl Iterator<Item = OsString>, variable: impl Fn(&str) -> Op
             return if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
         }
     };
-    if let Err(error) = logging::start(&options.logging, Clock::wall()) {
+    let flags = &options.logging;
+    let format = Format::named(&flags.logging_format);
+    if let Err(error) = logging::start(flags.level, format, Clock::wall()) {
         eprintln!("error: failed to start the log: {error}");
         return ExitCode::FAILURE;
     }

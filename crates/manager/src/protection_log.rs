@@ -44,7 +44,7 @@ impl ProtectionLog {
                 }
             }
         }
-        crate::logging::record(record);
+        kruise_runtime::logging::record(record);
     }
 }
 

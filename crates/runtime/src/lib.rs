@@ -14,6 +14,7 @@ pub mod events;
 pub mod freshness;
 pub mod lease;
 pub mod live;
+pub mod logging;
 pub mod metrics;
 pub mod queue;
 pub mod random;

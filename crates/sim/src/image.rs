@@ -67,6 +67,8 @@ impl Default for Behaviour {
 pub struct Images {
     declared: BTreeMap<String, Behaviour>,
     aliases: BTreeMap<String, String>,
+    /// Who may pull, by the beginning of the full name: user and password.
+    accounts: BTreeMap<String, (String, String)>,
 }
 
 impl Images {
@@ -78,6 +80,22 @@ impl Images {
     /// Makes `image` another name of `target`: both have one imageID.
     pub fn alias(&mut self, image: &str, target: &str) {
         self.aliases.insert(normalized(image), normalized(target));
+    }
+
+    /// Only this account may pull images whose full name begins so.
+    pub fn protect(&mut self, beginning: &str, user: &str, password: &str) {
+        self.accounts.insert(beginning.to_owned(), (user.to_owned(), password.to_owned()));
+    }
+
+    /// Whether an account may pull an image. A wrong one may not even pull what is there for everybody.
+    pub fn admits(&self, image: &str, account: Option<&(String, String)>) -> bool {
+        let name = normalized(image);
+        let wanted = self.accounts.iter().rfind(|(beginning, _)| name.starts_with(beginning.as_str()));
+        match (wanted, account) {
+            (Some((_, wanted)), Some(account)) => wanted == account,
+            (Some(_), None) => false,
+            (None, account) => account.is_none(),
+        }
     }
 
     /// What an image does when it runs with this command.
@@ -196,7 +214,7 @@ fn by_command(command: &[String]) -> Option<(Duration, i32)> {
 }
 
 /// `30`, `30s`, `2m`; `infinity` is no time.
-fn seconds(text: &str) -> Option<Duration> {
+pub(crate) fn seconds(text: &str) -> Option<Duration> {
     let (number, unit) = match text.strip_suffix(['s', 'm', 'h']) {
         Some(number) => (number, text.chars().last().unwrap_or('s')),
         None => (text, 's'),

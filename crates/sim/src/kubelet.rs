@@ -5,6 +5,7 @@
 //! nodes do is written through the API server like anybody else's writes.
 
 mod container;
+mod inside;
 mod pass;
 mod pod;
 mod spec;
@@ -33,6 +34,7 @@ use crate::json::fields;
 use crate::node::{Node, host_ip, pod_ip};
 use crate::steps::Steps;
 use crate::time::{later, sooner, stamp, until};
+pub(crate) use inside::{Question, port_numbers};
 use pass::{Pass, Said};
 use pod::{Pod, Stage};
 pub(crate) use spec::{PodSpec, amount};
@@ -44,7 +46,7 @@ const STATUS_EVERY: Duration = Duration::from_secs(300);
 const RETRY: Duration = Duration::from_secs(1);
 
 /// What a test or a person does to the nodes.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum Command {
     /// A new node comes.
     Add(Node),
@@ -58,6 +60,8 @@ pub(crate) enum Command {
     Readiness { namespace: String, pod: String, container: String, ready: bool },
     /// Someone on the node stops a container; it is started again as its restart policy says.
     Kill { namespace: String, pod: String, container: String },
+    /// A program on the node asks something.
+    Inside { node: String, question: Question },
     /// The node evicts a pod for lack of resources.
     Evict { namespace: String, pod: String, message: String },
 }
@@ -467,6 +471,7 @@ impl Kubelets {
                     dirty.insert(key);
                 }
             }
+            Command::Inside { node, question } => self.answer(&node, question, dirty),
             Command::Evict { namespace, pod, message } => {
                 let key = (namespace, pod);
                 if let Some(pod) = self.pods.get_mut(&key) {

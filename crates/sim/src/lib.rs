@@ -23,6 +23,7 @@
 //! - nodes, all driven by one task. What a kubelet does and how long it takes is a table ([`steps`]); what a
 //!   container does follows from its [`image`]: any name runs, some names crash, fail or dawdle;
 //! - logs, for `kubectl logs`;
+//! - [`Machine`]: a node as programs on it see it, with its containers and images;
 //! - [`faults`], between a client and the server, and at the nodes.
 //!
 //! How a story is told: start a [`Sim`], hand [`Sim::faulty_client`] to the controller under test and
@@ -38,11 +39,13 @@ pub mod image;
 mod json;
 mod kubelet;
 mod logs;
+pub mod machine;
 mod node;
 mod scheduler;
 mod sim;
 pub mod steps;
 mod time;
 
+pub use machine::{Machine, Machines};
 pub use node::Node;
 pub use sim::{Builder, Sim};

@@ -16,6 +16,7 @@ use crate::history::Recorder;
 use crate::image::{Behaviour, Images};
 use crate::kubelet::{Command, Control, Kubelets, Options};
 use crate::logs::Logs;
+use crate::machine::{Machine, Machines, Stations};
 use crate::node::Node;
 use crate::scheduler::Scheduler;
 use crate::steps::Steps;
@@ -163,6 +164,7 @@ impl Builder {
             faults,
             images: Arc::default(),
             control: Arc::default(),
+            stations: Arc::default(),
             tasks: Mutex::default(),
             builder: self,
             is_running: false,
@@ -187,6 +189,7 @@ pub struct Sim {
     faults: Faults,
     images: Arc<RwLock<Images>>,
     control: Arc<Control>,
+    stations: Stations,
     tasks: Mutex<JoinSet<()>>,
     random: Random,
     builder: Builder,
@@ -322,6 +325,26 @@ impl Sim {
     /// Makes two names mean one image, with one imageID.
     pub fn alias_image(&self, image: &str, target: &str) {
         self.images.write().unwrap_or_else(PoisonError::into_inner).alias(image, target);
+    }
+
+    /// Only this account may pull images whose full name, with the registry, begins so.
+    pub fn protect_images(&self, beginning: &str, user: &str, password: &str) {
+        self.images.write().unwrap_or_else(PoisonError::into_inner).protect(beginning, user, password);
+    }
+
+    /// A node as a program on it sees it.
+    pub fn machine(&self, node: &str) -> Machine {
+        self.machines().of(node)
+    }
+
+    /// All nodes, as programs on them see them.
+    pub fn machines(&self) -> Machines {
+        Machines {
+            stations: self.stations.clone(),
+            control: self.control.clone(),
+            images: self.images.clone(),
+            clock: *self.clock(),
+        }
     }
 
     /// Adds a node.

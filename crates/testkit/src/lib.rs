@@ -26,6 +26,7 @@ pub mod cluster;
 pub mod embedded;
 pub mod events;
 pub mod pod;
+pub mod registry;
 pub mod sandbox;
 pub mod scenario;
 pub mod wait;

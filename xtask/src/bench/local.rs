@@ -105,21 +105,31 @@ impl Cluster {
 
     /// How long the processors worked for it so far, which depends little on what else the machine does.
     fn processor_time(&self) -> Result<Duration> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // Behind the name, which may contain anything: state, and eleven more fields before utime and stime.
-        let (_, fields) = stat.rsplit_once(')').context("no name in stat")?;
-        let ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<u64>);
-        let ticks = ticks.sum::<Result<u64, _>>()?;
-        Ok(Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND))
+        processor_time(&self.child)
     }
 
     /// Bytes of memory by a name of `/proc/PID/status`.
     fn memory(&self, name: &str) -> Result<u64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        let kib = line.and_then(|line| line.split_whitespace().next()).context("no such figure")?;
-        Ok(kib.parse::<u64>()? << 10)
+        memory(&self.child, name)
     }
+}
+
+/// How long the processors worked for a process so far.
+pub(super) fn processor_time(process: &Child) -> Result<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.id()))?;
+    // Behind the name, which may contain anything: state, and ten more fields before utime and stime.
+    let (_, fields) = stat.rsplit_once(')').context("no name in stat")?;
+    let ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<u64>);
+    let ticks = ticks.sum::<Result<u64, _>>()?;
+    Ok(Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND))
+}
+
+/// Bytes of memory of a process by a name of `/proc/PID/status`.
+pub(super) fn memory(process: &Child, name: &str) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{}/status", process.id()))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let kib = line.and_then(|line| line.split_whitespace().next()).context("no such figure")?;
+    Ok(kib.parse::<u64>()? << 10)
 }
 
 impl Drop for Cluster {
@@ -138,6 +148,15 @@ impl Clock {
         Self(std::time::Instant::now())
     }
 
+    /// The time of day.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "a benchmark plays nodes, whose statuses tell when something happened"
+    )]
+    pub(super) fn now() -> jiff::Timestamp {
+        jiff::Timestamp::now()
+    }
+
     pub(crate) fn elapsed(&self) -> Duration {
         self.0.elapsed()
     }
@@ -152,7 +171,7 @@ impl Clock {
 }
 
 /// Nodes whose status reads `Ready`, in the form of `kubectl get nodes`, which is the shortest.
-fn ready_nodes(connection: &mut Connection) -> Result<usize> {
+pub(super) fn ready_nodes(connection: &mut Connection) -> Result<usize> {
     let table = connection.send("GET", "/api/v1/nodes?includeObject=None&resourceVersion=0", None)?;
     let rows = table.get("rows").and_then(Value::as_array).context("nodes are no table")?;
     Ok(rows.iter().filter(|row| row.pointer("/cells/1").and_then(Value::as_str) == Some("Ready")).count())

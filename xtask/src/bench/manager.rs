@@ -100,6 +100,16 @@ pub(crate) struct Manager {
 impl Manager {
     /// Starts it. Its log and its certificates are in the folder.
     pub(crate) fn start(program: &Path, kubeconfig: &Path, folder: &Path) -> Result<Self> {
+        Self::start_with(program, kubeconfig, folder, &[])
+    }
+
+    /// The same with more flags.
+    pub(crate) fn start_with(
+        program: &Path,
+        kubeconfig: &Path,
+        folder: &Path,
+        flags: &[&str],
+    ) -> Result<Self> {
         let [health, metrics, webhooks] = [free_port()?, free_port()?, free_port()?];
         let certificates = folder.join("certificates");
         let clock = Clock::new();
@@ -110,6 +120,7 @@ impl Manager {
             .arg(format!("--metrics-addr=127.0.0.1:{metrics}"))
             .arg("--protection-log-path")
             .arg(folder.join("log"))
+            .args(flags)
             .env("WEBHOOK_HOST", "127.0.0.1")
             .env("WEBHOOK_PORT", webhooks.to_string())
             .env("WEBHOOK_CERT_DIR", &certificates)
@@ -122,21 +133,24 @@ impl Manager {
 
     /// Whether it leads and has read so many pods.
     pub(crate) fn knows(&self, pods: f64) -> bool {
+        self.leads_with("pods", pods)
+    }
+
+    /// Whether it leads and has read so many objects of a resource.
+    pub(super) fn leads_with(&self, resource: &str, count: f64) -> bool {
         let text = get(self.metrics, "/metrics").unwrap_or_default();
         let value = |name: &str| {
             text.lines()
                 .find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok())
                 .unwrap_or_default()
         };
-        value("kruise_manager_is_leader") == 1.0 && value("kruise_cache_objects{resource=\"pods\"}") >= pods
+        let objects = format!("kruise_cache_objects{{resource=\"{resource}\"}}");
+        value("kruise_manager_is_leader") == 1.0 && value(&objects) >= count
     }
 
     /// A figure of its memory in bytes, such as `VmHWM`.
     pub(crate) fn memory(&self, name: &str) -> Result<u64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        let kib = line.and_then(|line| line.split_whitespace().next()).context("no such figure")?;
-        Ok(kib.parse::<u64>()? << 10)
+        super::local::memory(&self.child, name)
     }
 
     /// Seconds of CPU so far.
@@ -148,18 +162,28 @@ impl Manager {
 
     /// Its requests so far, by verb and code.
     pub(crate) fn requests(&self) -> Result<BTreeMap<String, u64>> {
+        self.counts("rest_client_requests_total", &["method", "code"])
+    }
+
+    /// Its reconciles so far, by controller.
+    pub(super) fn reconciles(&self) -> Result<BTreeMap<String, u64>> {
+        self.counts("controller_runtime_reconcile_total", &["controller"])
+    }
+
+    /// A counter by some of its labels.
+    fn counts(&self, metric: &str, labels: &[&str]) -> Result<BTreeMap<String, u64>> {
         let text = get(self.metrics, "/metrics")?;
-        let mut requests = BTreeMap::new();
-        for line in text.lines().filter_map(|line| line.strip_prefix("rest_client_requests_total{")) {
-            let label = |name: &str| {
+        let mut counts = BTreeMap::new();
+        for line in text.lines().filter_map(|line| line.strip_prefix(metric)?.strip_prefix('{')) {
+            let label = |name: &&str| {
                 let after = line.split_once(&format!("{name}=\""))?.1;
                 after.split_once('"').map(|(value, _)| value)
             };
-            let (Some(code), Some(method)) = (label("code"), label("method")) else { continue };
+            let Some(values) = labels.iter().map(label).collect::<Option<Vec<_>>>() else { continue };
             let count = line.rsplit(' ').next().and_then(|count| count.parse::<f64>().ok()).unwrap_or(0.0);
-            *requests.entry(format!("{method} {code}")).or_default() += count as u64;
+            *counts.entry(values.join(" ")).or_default() += count as u64;
         }
-        Ok(requests)
+        Ok(counts)
     }
 
     /// Whether the webhooks answer.
@@ -202,7 +226,7 @@ pub(super) fn configurations(root: &Path, connection: &mut Connection, method: &
     Ok(())
 }
 
-fn available(connection: &mut Connection, name: &str) -> Result<u64> {
+pub(super) fn available(connection: &mut Connection, name: &str) -> Result<u64> {
     let path = format!("/apis/apps/v1/namespaces/default/deployments/{name}");
     let deployment = connection.send("GET", &path, None)?;
     Ok(deployment.pointer("/rows/0/cells/3").and_then(Value::as_u64).unwrap_or(0))
@@ -234,12 +258,12 @@ fn deployment(name: &str) -> Value {
     })
 }
 
-fn free_port() -> Result<u16> {
+pub(super) fn free_port() -> Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
-/// The body of a GET on loopback.
-fn get(port: u16, path: &str) -> Result<String> {
+/// The answer to a GET on loopback.
+pub(super) fn get(port: u16, path: &str) -> Result<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.write_all(
         format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").as_bytes(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use kruise_api::{
     conditions::SIDECAR_TERMINATED,
-    containerrecreaterequest::v1beta1::{ContainerRecreateRequest, ContainerSnapshot, Phase},
+    containerrecreaterequest::v1beta1::{ContainerRecreateRequest, ContainerSnapshot, Phase, StatusContext},
     labels,
 };
 use serde_json::{Map, Value, json};
@@ -174,20 +174,28 @@ fn accompany(seen: &Observed, pod: &Pod) -> Vec<Effect> {
     if status.is_empty() { Vec::new() } else { vec![write_status(&seen.request, status.into())] }
 }
 
-/// The containers of the request that run since after it was made, if they differ from what it says. A list that was
-/// written once never becomes empty again.
+/// The containers of the request that run and are others than those of which it was made, if they differ from what it says.
+/// A list that was written once never becomes empty again.
+///
+/// The time of the start comes from the clock of the node, which may be behind: a container with another id counts as well.
 fn changed_snapshot(seen: &Observed, pod: &Pod) -> Option<Vec<ContainerSnapshot>> {
     let request = seen.request.as_ref();
     let made = made(seen);
-    let started = |status: &&ContainerStatus| {
-        let running = status.state.running.as_ref();
-        running.and_then(|running| running.started_at).is_some_and(|start| start >= made)
+    let is_new = |status: &&ContainerStatus, before: Option<&StatusContext>| {
+        let Some(running) = status.state.running.as_ref() else { return false };
+        let is_other = before.is_some_and(|before| {
+            before.container_id != *status.container_id || status.restart_count > before.restart_count
+        });
+        is_other || running.started_at.is_some_and(|start| start >= made)
     };
     let snapshot: Vec<ContainerSnapshot> = request
         .spec
         .containers
         .iter()
-        .filter_map(|container| container_status(pod, &container.name).filter(started))
+        .filter_map(|container| {
+            let before = container.status_context.as_ref();
+            container_status(pod, &container.name).filter(|status| is_new(status, before))
+        })
         .map(|status| ContainerSnapshot {
             name: status.name.to_string(),
             ready: status.ready,

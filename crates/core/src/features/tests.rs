@@ -409,3 +409,34 @@ fn controllers_and_flags_have_names_of_their_own() {
         assert!(known, "{}", controller.name);
     }
 }
+
+/// A daemon that could write for other nodes would own the cluster with its node.
+#[test]
+fn whatever_daemons_write_is_bound_to_their_node() {
+    let gates = Gates::default();
+    let objects = rbac::objects(&gates);
+    let role = find(&objects, "ClusterRole", "kruise-daemon-role").unwrap();
+    let [policy, binding]: [Value; 2] = policy::objects(&gates).try_into().unwrap();
+    assert_eq!(binding["spec"]["policyName"], policy["metadata"]["name"]);
+    let rules = policy["spec"]["matchConstraints"]["resourceRules"].as_array().unwrap();
+    let texts = |value: &Value| -> Vec<String> {
+        value.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
+    };
+    let mut bound: Vec<String> = rules.iter().flat_map(|rule| texts(&rule["resources"])).collect();
+    bound.sort();
+    let mut written: Vec<String> = Vec::new();
+    for rule in role["rules"].as_array().unwrap() {
+        if texts(&rule["verbs"]).iter().any(|verb| !["get", "list", "watch"].contains(&verb.as_str())) {
+            written.extend(texts(&rule["resources"]));
+        }
+    }
+    written.retain(|resource| resource != "events");
+    written.sort();
+    assert_eq!(bound, written);
+    // The policy knows the node of these; a new one needs a thought.
+    assert_eq!(
+        bound,
+        ["containerrecreaterequests/status", "nodeimages/status", "nodepodprobes/status", "pods/status"]
+    );
+    assert!(policy::objects(&parse("KruiseDaemon=false")).is_empty());
+}

@@ -209,7 +209,7 @@ mod tests {
         check(Operation::Create, &base, json!({"spec": change}), expected);
     }
 
-    /// IMG-40
+    /// IMAGES-40
     #[test]
     fn an_image_has_a_name() {
         job(json!({}), "");
@@ -229,7 +229,7 @@ mod tests {
         );
     }
 
-    /// IMG-40
+    /// IMAGES-40
     #[test]
     fn nodes_are_chosen_in_one_way() {
         for check in [job, list] {
@@ -262,7 +262,7 @@ mod tests {
         }
     }
 
-    /// IMG-40
+    /// IMAGES-40
     #[test]
     fn numbers_are_whole() {
         for check in [job, list] {
@@ -281,7 +281,7 @@ mod tests {
         }
     }
 
-    /// IMG-14, IMG-40
+    /// IMAGES-14, IMAGES-40
     #[test]
     fn a_job_ends_in_a_way_that_fits() {
         let late = "completionPolicy.activeDeadlineSeconds must be greater than pullPolicy.timeoutSeconds(default 600)";
@@ -301,7 +301,7 @@ mod tests {
         }
     }
 
-    /// IMG-40
+    /// IMAGES-40
     #[test]
     fn pull_secrets_stay_and_the_rest_may_change() {
         let base = base("ImagePullJob", json!({"image": "app:v1"}));

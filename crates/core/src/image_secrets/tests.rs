@@ -95,7 +95,7 @@ impl World {
     }
 }
 
-/// IMG-16: the copy as the original makes it, and gone when the job is over.
+/// IMAGES-16: the copy as the original makes it, and gone when the job is over.
 #[test]
 fn a_secret_is_copied_while_a_job_runs() {
     let mut world = World::new();
@@ -124,7 +124,7 @@ fn a_secret_is_copied_while_a_job_runs() {
     assert!(world.copied().is_empty());
 }
 
-/// IMG-17
+/// IMAGES-17
 #[test]
 fn jobs_share_one_copy_and_the_last_one_deletes_it() {
     let mut world = World::new();
@@ -139,7 +139,7 @@ fn jobs_share_one_copy_and_the_last_one_deletes_it() {
     assert!(world.copied().is_empty());
 }
 
-/// IMG-17: two jobs that begin at once, before either sees what the other wrote, make the same copy.
+/// IMAGES-17: two jobs that begin at once, before either sees what the other wrote, make the same copy.
 #[test]
 fn the_name_of_a_copy_follows_from_its_source() {
     let mut world = World::new();
@@ -155,7 +155,7 @@ fn the_name_of_a_copy_follows_from_its_source() {
     assert_ne!(world.keep("one", &["s1"]).references[0].name, taken, "something else has that name");
 }
 
-/// IMG-18
+/// IMAGES-18
 #[test]
 fn a_copy_follows_its_source() {
     let mut world = World::new();
@@ -172,7 +172,7 @@ fn a_copy_follows_its_source() {
     assert_eq!(world.copied()[0]["type"], "Opaque");
 }
 
-/// IMG-19
+/// IMAGES-19
 #[test]
 fn a_secret_that_is_missing_is_left_out_until_it_comes() {
     let mut world = World::new();
@@ -183,7 +183,7 @@ fn a_secret_that_is_missing_is_left_out_until_it_comes() {
     assert_eq!(world.users(), ["ns/job"]);
 }
 
-/// IMG-20
+/// IMAGES-20
 #[test]
 fn a_job_where_daemons_may_read_needs_no_copy() {
     let mut world = World::new();

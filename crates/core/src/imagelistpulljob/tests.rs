@@ -101,7 +101,7 @@ impl World {
     }
 }
 
-/// IMG-34: children go with their list, and no image is pulled twice (IMG-D8).
+/// IMAGES-34: children go with their list, and no image is pulled twice (IMG-D8).
 #[test]
 fn every_image_has_one_child_and_the_list_ends_after_all_of_them() {
     let mut world =
@@ -132,7 +132,7 @@ fn every_image_has_one_child_and_the_list_ends_after_all_of_them() {
     assert_eq!(world.events, ["Successful create ImagePullJob: Create 2 ImagePullJob"]);
 }
 
-/// IMG-35
+/// IMAGES-35
 #[test]
 fn an_image_that_failed_somewhere_is_named() {
     let mut world = World::new(json!({}));
@@ -151,7 +151,7 @@ fn an_image_that_failed_somewhere_is_named() {
     );
 }
 
-/// IMG-36, as in the fixture `list-never-edited`.
+/// IMAGES-36, as in the fixture `list-never-edited`.
 #[test]
 fn edits_bring_children_and_take_them_away() {
     let mut world = World::new(json!({"completionPolicy": {"type": "Never"}}));
@@ -178,7 +178,7 @@ fn edits_bring_children_and_take_them_away() {
     );
 }
 
-/// IMG-37
+/// IMAGES-37
 #[test]
 fn a_list_without_end_counts_and_goes_on() {
     let mut world = World::new(json!({"completionPolicy": {"type": "Never"}}));
@@ -193,7 +193,7 @@ fn a_list_without_end_counts_and_goes_on() {
     assert_eq!(world.plan(3).effects, []);
 }
 
-/// IMG-38
+/// IMAGES-38
 #[test]
 fn a_list_that_is_complete_does_nothing_more() {
     let mut world = World::new(json!({}));
@@ -205,7 +205,7 @@ fn a_list_that_is_complete_does_nothing_more() {
     assert_eq!(world.plan(3), Plan::default());
 }
 
-/// IMG-39: children of another release have another fingerprint and a time of their own (IMG-D11).
+/// IMAGES-39: children of another release have another fingerprint and a time of their own (IMG-D11).
 #[test]
 fn children_of_another_release_go_on() {
     let mut world = World::new(

@@ -170,7 +170,7 @@ impl World {
     }
 }
 
-/// IMG-4 with the objects of the fixture `pull-one-node`.
+/// IMAGES-4 with the objects of the fixture `pull-one-node`.
 #[test]
 fn a_job_asks_its_node_and_ends_when_the_node_is_done() {
     let mut world = World::new(
@@ -211,7 +211,7 @@ fn a_job_asks_its_node_and_ends_when_the_node_is_done() {
     assert!(world.gone);
 }
 
-/// IMG-5, IMG-6
+/// IMAGES-5, IMAGES-6
 #[test]
 fn no_more_nodes_pull_at_once_than_wanted() {
     let mut world =
@@ -238,7 +238,7 @@ fn one_node_at_a_time_is_the_default() {
     assert_eq!(world.asked().len(), 1);
 }
 
-/// IMG-7
+/// IMAGES-7
 #[test]
 fn names_that_do_not_exist_are_left_out() {
     let mut world = World::new(json!({"selector": {"names": ["a", "missing", "a"]}}), &["a", "b"]);
@@ -246,7 +246,7 @@ fn names_that_do_not_exist_are_left_out() {
     world.check("1/1/0/0 job is running, progress 0.0%");
 }
 
-/// IMG-8, IMG-9: what a selector chooses, and which nodes change it.
+/// IMAGES-8, IMAGES-9: what a selector chooses, and which nodes change it.
 #[test]
 fn labels_choose_nodes_and_an_empty_selector_chooses_all() {
     let mut world =
@@ -283,7 +283,7 @@ fn pod(name: &str, node: &str, more: Value) -> Arc<Pod> {
     Arc::new(serde_json::from_value(pod).unwrap())
 }
 
-/// IMG-10
+/// IMAGES-10
 #[test]
 fn pods_choose_the_nodes_that_they_are_on() {
     let world = World::new(json!({"podSelector": {"matchLabels": {"app": "x"}}}), &[]);
@@ -325,7 +325,7 @@ fn nodes_pull_in_the_order_in_which_pods_are_updated() {
     assert_eq!(nodes_of_pods(&selection, &pods, &PodOrder::Strategy(strategy)), ["n3", "n1", "n2"]);
 }
 
-/// IMG-11
+/// IMAGES-11
 #[test]
 fn a_job_without_nodes_is_complete_unless_it_never_is() {
     let mut world = World::new(json!({"selector": {"names": ["missing"]}}), &["a"]);
@@ -337,7 +337,7 @@ fn a_job_without_nodes_is_complete_unless_it_never_is() {
     never.check("0/0/0/0 job is running, no progress");
 }
 
-/// IMG-12: what the job shows of it.
+/// IMAGES-12: what the job shows of it.
 #[test]
 fn nodes_that_failed_are_named_in_order() {
     let mut world =
@@ -351,7 +351,7 @@ fn nodes_that_failed_are_named_in_order() {
     assert_eq!(world.job["status"]["failedNodes"], json!(["a", "c"]));
 }
 
-/// IMG-15: the deadline of the job, each node once.
+/// IMAGES-15: the deadline of the job, each node once.
 #[test]
 fn a_job_ends_at_its_deadline_whatever_nodes_do() {
     let spec = json!({"completionPolicy": {"activeDeadlineSeconds": 8}, "parallelism": 2,
@@ -381,7 +381,7 @@ fn a_job_whose_nodes_are_done_at_its_deadline_is_not_late() {
     world.check("1/0/1/0 job has completed");
 }
 
-/// IMG-16 and IMG-19: nodes are asked when the copies are there, and hear of those that come later.
+/// IMAGES-16 and IMAGES-19: nodes are asked when the copies are there, and hear of those that come later.
 #[test]
 fn secrets_come_first_and_nodes_learn_of_those_that_come_later() {
     let mut world = World::new(json!({"pullSecrets": ["s1", "s2"], "selector": {"names": ["a"]}}), &["a"]);
@@ -430,7 +430,7 @@ fn secrets_come_first_and_nodes_learn_of_those_that_come_later() {
     assert_eq!(world.job["metadata"]["finalizers"], json!([]));
 }
 
-/// IMG-25 with the objects of the fixture `second-job-same-image`; limits as IMG-D12 wants them.
+/// IMAGES-25 with the objects of the fixture `second-job-same-image`; limits as IMG-D12 wants them.
 #[test]
 fn a_second_job_begins_a_new_round() {
     let mut world = World::new(
@@ -486,7 +486,7 @@ fn tags_stay_sorted() {
     assert_eq!(tags.iter().map(|tag| tag["tag"].as_str().unwrap()).collect::<Vec<_>>(), ["v1", "v2", "v3"]);
 }
 
-/// IMG-23: the key of a digest.
+/// IMAGES-23: the key of a digest.
 #[test]
 fn a_digest_takes_the_place_of_a_tag() {
     let digest = format!("sha256:{}", "a".repeat(64));
@@ -495,7 +495,7 @@ fn a_digest_takes_the_place_of_a_tag() {
     assert_eq!(world.nodes["a"]["spec"]["images"]["busybox"]["tags"][0]["tag"], json!(digest));
 }
 
-/// IMG-42: the time of a tag of a job without end, and its deadline.
+/// IMAGES-42: the time of a tag of a job without end, and its deadline.
 #[test]
 fn a_job_without_end_pulls_again_after_about_a_day() {
     let mut world = World::new(json!({"completionPolicy": {"type": "Never"}}), &["a"]);

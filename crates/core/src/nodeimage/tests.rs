@@ -136,7 +136,7 @@ fn messages(plan: &Plan) -> Vec<String> {
     events.collect()
 }
 
-/// IMG-1 and IMG-3: named and labelled like the node, with an empty spec, when the node was ready for a while.
+/// IMAGES-1 and IMAGES-3: named and labelled like the node, with an empty spec, when the node was ready for a while.
 #[test]
 fn a_node_that_is_ready_for_long_enough_gets_one() {
     let mut world = World::empty();
@@ -149,7 +149,7 @@ fn a_node_that_is_ready_for_long_enough_gets_one() {
     assert_eq!(world.get("/spec"), json!({}));
 }
 
-/// IMG-3: without a delay at once.
+/// IMAGES-3: without a delay at once.
 #[test]
 fn without_a_delay_it_comes_at_once_but_never_for_a_node_that_is_not_ready() {
     let mut world = World { delay: 0, ..World::empty() };
@@ -160,14 +160,14 @@ fn without_a_delay_it_comes_at_once_but_never_for_a_node_that_is_not_ready() {
     assert!(world.object.is_some());
 }
 
-/// IMG-1
+/// IMAGES-1
 #[test]
 fn a_virtual_node_has_none() {
     let world = World { node: Some(node(json!({"type": "virtual-kubelet"}))), ..World::empty() };
     assert_eq!(world.plan(1000), Plan::default());
 }
 
-/// IMG-2
+/// IMAGES-2
 #[test]
 fn labels_follow_the_node_and_the_object_goes_with_it() {
     let mut world = World::of(json!({}), Value::Null);
@@ -184,7 +184,7 @@ fn labels_follow_the_node_and_the_object_goes_with_it() {
     assert_eq!(fake.plan(0).effects, [], "one that is made for tests needs no node");
 }
 
-/// IMG-26: a tag goes with the last job that wants it. Whether a job is gone is asked anew in each pass.
+/// IMAGES-26: a tag goes with the last job that wants it. Whether a job is gone is asked anew in each pass.
 #[test]
 fn a_tag_goes_with_its_last_owner() {
     let tags = json!([owned(tag("v1", 0, 600), &["a", "b"]), owned(tag("v2", 0, 600), &["a"])]);
@@ -209,7 +209,7 @@ fn tags_of_people_and_of_other_kinds_are_not_asked_for_owners() {
     assert_eq!(world.plan(1).effects, []);
 }
 
-/// IMG-32: about 30 seconds after the end of the pull; the rest of an image stays.
+/// IMAGES-32: about 30 seconds after the end of the pull; the rest of an image stays.
 #[test]
 fn a_finished_tag_goes_after_its_time() {
     let images = json!({"app": {"tags": [tag("v1", 0, 30), tag("v2", 0, 3000)]}});
@@ -228,7 +228,7 @@ fn a_finished_tag_goes_after_its_time() {
     assert_eq!(world.get("/status/succeeded"), 1);
 }
 
-/// IMG-42: the time of a tag of a job that never ends is about a day; then it goes, and the job writes it again.
+/// IMAGES-42: the time of a tag of a job that never ends is about a day; then it goes, and the job writes it again.
 #[test]
 fn a_tag_of_a_day_goes_after_a_day() {
     let mut world = World::of(
@@ -271,7 +271,7 @@ fn a_status_of_an_older_round_does_not_end_a_tag() {
     assert_eq!(world.get("/status/imageStatuses/app/tags/0/version"), 1);
 }
 
-/// IMG-30: to the second, and everybody hears of it.
+/// IMAGES-30: to the second, and everybody hears of it.
 #[test]
 fn a_node_that_says_nothing_for_ten_minutes_has_failed() {
     let mut world =
@@ -320,7 +320,7 @@ fn a_pull_that_goes_on_after_its_deadline_has_failed_ten_minutes_later() {
     assert_eq!(world.get("/status/imageStatuses/app/tags/2/tag"), "v2", "in the order of tags");
 }
 
-/// IMG-43: told once, and never changed.
+/// IMAGES-43: told once, and never changed.
 #[test]
 fn the_end_of_the_first_list_is_noted_once() {
     let statuses =

@@ -104,7 +104,7 @@ fn check(seen: &Observed, expected: &str) {
     assert_eq!(told(&plan(seen)), expected);
 }
 
-/// PPM-1: one for each ready node that has a daemon.
+/// DAEMON-1: one for each ready node that has a daemon.
 #[test]
 fn the_object_comes_and_goes_with_its_node() {
     let with = |node: Option<Value>, object: Option<Value>| {
@@ -125,7 +125,7 @@ fn the_object_comes_and_goes_with_its_node() {
     assert_eq!(with(None, None), "");
 }
 
-/// PPM-2 and PPM-20: pods get the probes of their markers.
+/// DAEMON-2 and DAEMON-20: pods get the probes of their markers.
 #[test]
 fn pods_that_can_be_asked_are_listed_with_the_probes_of_all_their_markers() {
     let markers = || {
@@ -147,7 +147,7 @@ fn pods_that_can_be_asked_are_listed_with_the_probes_of_all_their_markers() {
     check(&seen(Some(listed), &pods, markers()), "");
 }
 
-/// PPM-15: only the probes of the marker that goes, and PPM-D3: not those of one whose name ends like it.
+/// DAEMON-15: only the probes of the marker that goes, and PPM-D3: not those of one whose name ends like it.
 #[test]
 fn probes_of_a_marker_that_goes_leave_and_those_of_others_stay() {
     let pods = [pod("p", json!({}))];
@@ -158,7 +158,7 @@ fn probes_of_a_marker_that_goes_leave_and_those_of_others_stay() {
     check(&seen(Some(object(&["p: b#ok"])), &pods, vec![leaving("b")]), "list []");
 }
 
-/// PPM-14, PPM-16, PPM-17 (PPM-D2): what is not wanted any more is not asked any more.
+/// DAEMON-14, DAEMON-16, DAEMON-17 (PPM-D2): what is not wanted any more is not asked any more.
 #[test]
 fn probes_end_with_their_pods_their_labels_and_their_lines_in_the_marker() {
     let marker = || vec![marker("m", "web", json!([exec("ok")]))];
@@ -195,7 +195,7 @@ fn probes_of_a_marker_that_cannot_be_read_stay_as_they_are() {
     check(&seen(Some(object(&["p: m#ok gone#ok"])), &[pod("p", json!({}))], vec![broken]), "list [p: m#ok]");
 }
 
-/// PPM-9: the manager's half, names of ports.
+/// DAEMON-9: the manager's half, names of ports.
 #[test]
 fn names_of_ports_become_numbers() {
     let http = |port: Value| json!({"httpGet": {"path": "/", "port": port}});
@@ -228,7 +228,7 @@ fn found(mut object: Value, states: Value) -> Value {
     object
 }
 
-/// PPM-2, PPM-11 and PPM-13: what a node found goes to the pods, each probe by itself.
+/// DAEMON-2, DAEMON-11 and DAEMON-13: what a node found goes to the pods, each probe by itself.
 #[test]
 fn results_are_written_to_the_pods() {
     let states = json!([
@@ -258,7 +258,7 @@ fn results_are_written_to_the_pods() {
     assert!(!super::tests::told(&plan(&seen(Some(object), &[namesake], markers()))).contains("mark"));
 }
 
-/// PPM-15 and PPM-16: what is written stays on the pod when nobody asks any more.
+/// DAEMON-15 and DAEMON-16: what is written stays on the pod when nobody asks any more.
 #[test]
 fn marks_stay_when_the_marker_or_the_label_goes() {
     let object = found(object(&["p: m#one"]), json!([{"name": "m#one", "state": "Failed"}]));

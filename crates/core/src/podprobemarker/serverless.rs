@@ -82,7 +82,7 @@ mod tests {
             "markerPolicy": [{"state": "Succeeded", "labels": {"a": "b"}}]})
     }
 
-    /// PPM-23: what a pod is told when it is made.
+    /// DAEMON-23: what a pod is told when it is made.
     #[test]
     fn a_pod_is_told_the_probes_that_write_a_condition_of_their_own() {
         let markers = [

@@ -66,7 +66,7 @@ fn check(seen: &Observed, expected: &str) {
     assert_eq!(told(&plan(seen).effects), expected);
 }
 
-/// PPM-2: finalizer and status.
+/// DAEMON-2: finalizer and status.
 #[test]
 fn a_marker_gets_its_finalizer_and_counts_the_pods_that_can_be_asked() {
     let bare = marker(json!({"metadata": {"finalizers": ["other"]}}));
@@ -94,7 +94,7 @@ fn a_marker_gets_its_finalizer_and_counts_the_pods_that_can_be_asked() {
     check(&seen(counted, &pods, &nodes), "");
 }
 
-/// PPM-15: a marker stays until no node has a probe of it.
+/// DAEMON-15: a marker stays until no node has a probe of it.
 #[test]
 fn a_marker_does_not_go_before_its_probes() {
     let going = marker(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
@@ -133,7 +133,7 @@ fn marked(pod: &Value, probes: &[(Value, &str, &str)]) -> String {
     told(&by_results(&pod, &results).into_iter().collect::<Vec<_>>())
 }
 
-/// PPM-2 and PPM-3: conditions and labels follow the result.
+/// DAEMON-2 and DAEMON-3: conditions and labels follow the result.
 #[test]
 fn a_result_becomes_a_condition_and_marks_in_one_write() {
     let one = || probe("ok", json!([{"state": "Succeeded", "labels": {"ok": "yes"}}]));
@@ -150,7 +150,7 @@ fn a_result_becomes_a_condition_and_marks_in_one_write() {
     );
 }
 
-/// PPM-4: keys of both results change over in one write. PPM-D9: `Unknown` clears the keys of all policies.
+/// DAEMON-4: keys of both results change over in one write. PPM-D9: `Unknown` clears the keys of all policies.
 #[test]
 fn marks_of_both_results_take_turns() {
     let held = |labels: Value, annotations: Value| {
@@ -168,7 +168,7 @@ fn marks_of_both_results_take_turns() {
     );
 }
 
-/// PPM-12: of two probes with the same condition the first one writes it.
+/// DAEMON-12: of two probes with the same condition the first one writes it.
 #[test]
 fn one_probe_writes_a_condition() {
     let mut second = probe("other", json!([]));
@@ -185,7 +185,7 @@ fn conditions_of_the_kubelet_are_never_written() {
     assert_eq!(marked(&pod(json!({})), &[(bold, "Failed", "")]), "");
 }
 
-/// PPM-23: the second half, marks of pods whose conditions others write. PPM-D10: keys of the other result go.
+/// DAEMON-23: the second half, marks of pods whose conditions others write. PPM-D10: keys of the other result go.
 #[test]
 fn conditions_of_a_provider_become_marks() {
     let virtual_pod = |status: &str, labels: Value| {

@@ -231,7 +231,7 @@ mod tests {
         check(Operation::Create, &base(), json!({"spec": {"probes": [probe]}}), expected);
     }
 
-    /// PPM-24: names, in the words of the original.
+    /// DAEMON-24: names, in the words of the original.
     #[test]
     fn probes_have_names_that_are_told_apart() {
         probe(json!({}), "");
@@ -263,7 +263,7 @@ mod tests {
         );
     }
 
-    /// PPM-24: handlers. No probe leaves the pod.
+    /// DAEMON-24: handlers. No probe leaves the pod.
     #[test]
     fn a_probe_asks_in_one_way_and_only_its_pod() {
         asks(json!({"periodSeconds": 1}), "spec.probe: Required value: must specify a handler type");
@@ -318,7 +318,7 @@ mod tests {
         }
     }
 
-    /// PPM-24: what a result is for.
+    /// DAEMON-24: what a result is for.
     #[test]
     fn a_probe_writes_a_condition_of_its_own_or_marks() {
         let mut alone = base()["spec"]["probes"][0].clone();
@@ -383,7 +383,7 @@ mod tests {
         );
     }
 
-    /// PPM-24: the selector.
+    /// DAEMON-24: the selector.
     #[test]
     fn the_selector_is_there_and_stays() {
         check(

@@ -1,6 +1,6 @@
 //! Recreates containers of pods of this node. Keys are pods: their requests are served one at a time.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use kruise_api::containerrecreaterequest::v1beta1::{ContainerState, Phase};
 use kruise_core::object::{ObjectKey, ObjectRef, POD};
@@ -13,7 +13,7 @@ use super::{careful_status_patch, status_patch};
 use crate::{
     cri::{self, Detail, Runtime, newest},
     node::{BY_POD, Node},
-    recreation::{self, Begin, Instance, Known, NoRuntime, REQUEST, Step, Target},
+    recreation::{self, Begin, Instance, Known, NoRuntime, Pick, REQUEST, Step, Target},
     stopping::Stopping,
 };
 
@@ -23,6 +23,8 @@ pub const NAME: &str = "crr";
 const COMPONENT: &str = "kruise-daemon-crr";
 /// How many pods are worked on at once, and so how many containers are being stopped.
 const WORKERS: usize = 32;
+/// How often we look for other requests of a pod while a container of it is being stopped.
+const NEWCOMERS: Duration = Duration::from_secs(1);
 /// How long the cache may take to show an own write.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -62,11 +64,7 @@ impl Recreation {
             return Ok(Next::Forget);
         }
         let pick = recreation::pick(&requests);
-        let wait = pick.wait.iter().map(|known| {
-            careful_status_patch(REQUEST, &known.metadata, recreation::in_phase(&Phase::Pending))
-        });
-        let wait: Vec<_> = wait.collect();
-        context.act(key, &wait).await?;
+        put_off(context, key, &pick).await?;
         match pick.turn {
             Some(turn) => self.drive(context, key, turn).await,
             None => Ok(Next::Done),
@@ -152,11 +150,40 @@ impl Recreation {
         }
         let stopping = stopping(known, key, target, container);
         tracing::info!(request = %known.metadata.name, container = %target.name, "stops a container");
-        let problem = stopping.carry_out(runtime, &self.recorder).await.err().map(|error| error.to_string());
+        let mut stop = pin!(stopping.carry_out(runtime, &self.recorder));
+        let stopped = loop {
+            tokio::select! {
+                stopped = &mut stop => break stopped,
+                () = self.welcome(context, key) => {}
+            }
+        };
+        let problem = stopped.err().map(|error| error.to_string());
         let patch = recreation::killed(states, index, problem);
         context.act(key, &[status_patch(REQUEST, &known.metadata, patch)]).await?;
         Ok(Next::Done)
     }
+
+    /// A hook may take long: other requests of the pod that come meanwhile hear that somebody is there.
+    async fn welcome(&self, context: &Context, key: &ObjectKey) {
+        tokio::time::sleep(NEWCOMERS).await;
+        let requests = self.requests(key);
+        if let Err(error) = put_off(context, key, &recreation::pick(&requests)).await {
+            tracing::debug!(%error, "cannot tell a request that it has to wait");
+        }
+    }
+}
+
+/// Tells those whose turn it is not that they have to wait.
+async fn put_off(context: &Context, key: &ObjectKey, pick: &Pick<'_>) -> Result<(), Error> {
+    let wait = pick
+        .wait
+        .iter()
+        .map(|known| careful_status_patch(REQUEST, &known.metadata, recreation::in_phase(&Phase::Pending)));
+    let wait: Vec<_> = wait.collect();
+    if !wait.is_empty() {
+        context.act(key, &wait).await?;
+    }
+    Ok(())
 }
 
 fn stopping(known: &Known, pod: &ObjectKey, target: &Target, container: &cri::Container) -> Stopping {

@@ -1,5 +1,7 @@
 //! Runtimes are found, spoken to and found again.
 
+mod several;
+
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use tempfile::TempDir;

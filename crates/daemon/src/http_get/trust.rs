@@ -9,11 +9,14 @@ use rustls::{
     crypto::{CryptoProvider, ring},
     pki_types::{CertificateDer, ServerName, UnixTime},
 };
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
 /// A connection inside of TLS.
-pub(super) async fn wrap(stream: TcpStream, host: &str) -> io::Result<TlsStream<TcpStream>> {
+pub(super) async fn wrap<S>(stream: S, host: &str) -> io::Result<TlsStream<S>>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     let provider = Arc::new(ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()

@@ -12,6 +12,7 @@ fn the_arguments_of_the_chart_are_accepted() {
     let options = read(&[
         "--logtostderr=true",
         "--v=4",
+        "--logging-format=json",
         "--addr=:10221",
         "--feature-gates=ImagePullJobGate=true,PodProbeMarkerGate=false",
         "--socket-file=",
@@ -26,6 +27,7 @@ fn the_arguments_of_the_chart_are_accepted() {
     assert_eq!((options.level, options.pprof_addr.as_str()), (4, "localhost:10222"));
     assert_eq!(options.feature_gates(), "ImagePullJobGate=true,PodProbeMarkerGate=false");
     assert!(options.socket_file.is_empty());
+    assert_eq!(options.logging_format, "json");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::{Id, patience};
 use crate::{
     cri::{self, Runtime},
-    http_get::{self, Target},
+    http_get::{self, Network, Target},
 };
 
 /// The longest message, in bytes.
@@ -42,12 +42,12 @@ pub async fn ask(
         command(runtime, &container.id, &exec.command, patience).await
     } else if let Some(get) = &probe.http_get {
         match own_address(id, get.host.as_deref(), addresses) {
-            Ok(host) => http(get, host, patience).await,
+            Ok(host) => http(get, host, patience, runtime.network()).await,
             Err(answer) => answer,
         }
     } else if let Some(socket) = &probe.tcp_socket {
         match own_address(id, socket.host.as_deref(), addresses) {
-            Ok(host) => tcp(socket, host, patience).await,
+            Ok(host) => tcp(socket, host, patience, runtime.network()).await,
             Err(answer) => answer,
         }
     } else {
@@ -94,7 +94,7 @@ fn is_local(address: IpAddr) -> bool {
     !address.is_unspecified() && std::net::UdpSocket::bind((address, 0)).is_ok()
 }
 
-async fn http(get: &HttpGet, host: String, patience: Duration) -> Answer {
+async fn http(get: &HttpGet, host: String, patience: Duration, network: &dyn Network) -> Answer {
     let Some(port) = number(&get.port) else { return Answer::No(format!("invalid port: {}", get.port)) };
     let headers = get.http_headers.iter().map(|header| (header.name.clone(), header.value.clone())).collect();
     let target = Target {
@@ -104,7 +104,7 @@ async fn http(get: &HttpGet, host: String, patience: Duration) -> Answer {
         path: get.path.clone().unwrap_or_default(),
         headers,
     };
-    match timeout(patience, http_get::fetch(&target)).await {
+    match timeout(patience, http_get::fetch(&target, network)).await {
         Ok(Ok(page)) if (200..400).contains(&page.status) => Answer::Yes(text(&page.body)),
         Ok(Ok(page)) => Answer::No(format!("HTTP probe failed with statuscode: {}", page.status)),
         Ok(Err(error)) => Answer::No(error.to_string()),
@@ -114,12 +114,12 @@ async fn http(get: &HttpGet, host: String, patience: Duration) -> Answer {
     }
 }
 
-async fn tcp(socket: &TcpSocket, host: String, patience: Duration) -> Answer {
+async fn tcp(socket: &TcpSocket, host: String, patience: Duration, network: &dyn Network) -> Answer {
     let Some(port) = number(&socket.port) else {
         return Answer::No(format!("invalid port: {}", socket.port));
     };
     let target = Target { https: false, host, port, path: String::new(), headers: Vec::new() };
-    match timeout(patience, http_get::connect(&target)).await {
+    match timeout(patience, http_get::connect(&target, network)).await {
         Ok(Ok(_)) => Answer::Yes(String::new()),
         Ok(Err(problem)) => Answer::No(problem),
         Err(_) => Answer::No(format!("dial tcp {}: i/o timeout", target.authority())),

@@ -1,10 +1,13 @@
 //! How far each container of a request is.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kruise_api::containerrecreaterequest::v1beta1::{ContainerState, Phase, Strategy};
 
 use super::{Instance, Known, Target};
 use crate::cri::State;
+
+/// A start that lies so far in the future says that the clock was set back, and nothing about the container.
+const CLOCK_JUMP: SignedDuration = SignedDuration::from_secs(60);
 
 /// The states of all containers, in the order of the request.
 pub(super) fn states(known: &Known, instances: &[Instance], now: Timestamp) -> Vec<ContainerState> {
@@ -62,6 +65,10 @@ fn lasts(known: &Known, strategy: &Strategy, instance: &Instance, now: Timestamp
         seen.name == instance.name && seen.ready && seen.container_id.as_deref() == Some(&instance.id)
     });
     let least = i64::from(strategy.min_started_seconds.unwrap_or(0).max(0));
-    let runs_for = instance.started_at.map(|started| now.duration_since(started));
-    seen_ready && runs_for.is_some_and(|time| time > jiff::SignedDuration::from_secs(least))
+    // Nothing to wait for: also while a clock that was set back shows a time before the start.
+    if least == 0 {
+        return seen_ready;
+    }
+    let age = instance.started_at.map(|started| now.duration_since(started));
+    seen_ready && age.is_some_and(|age| age > SignedDuration::from_secs(least) || age < -CLOCK_JUMP)
 }

@@ -182,6 +182,24 @@ fn a_new_container_that_dies_early_does_not_count() {
     assert_eq!(play.states(), "app:Succeeded! sidecar:Succeeded!");
 }
 
+/// A start that seems to lie in the future, because the clock was set back, keeps no request waiting.
+#[test]
+fn a_clock_that_is_set_back_keeps_nobody_waiting() {
+    for strategy in
+        [json!({"failurePolicy": "Fail"}), json!({"minStartedSeconds": 5, "failurePolicy": "Fail"})]
+    {
+        let mut play = Play::new(strategy);
+        play.settle();
+        play.start("app");
+        play.start("sidecar");
+        play.after(-600);
+        play.see_ready();
+        play.settle();
+        assert_eq!(play.states(), "app:Succeeded! sidecar:Succeeded!");
+        assert_eq!(play.object["status"]["phase"], "Completed");
+    }
+}
+
 /// CRR-4: without an order nobody waits for the one before.
 #[test]
 fn containers_stop_one_after_another_without_waiting() {

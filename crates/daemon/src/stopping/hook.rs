@@ -93,10 +93,10 @@ async fn http(stopping: &Stopping, get: &HttpGet, runtime: &dyn Runtime) -> Resu
     };
     let target = http_target(get, &stopping.ports, address)?;
     // The kubelet does not look at the status either.
-    match http_get::fetch(&target).await {
+    match http_get::fetch(&target, runtime.network()).await {
         Err(error) if error.is_plain => {
             let plain = Target { https: false, ..target };
-            http_get::fetch(&plain).await.map(drop).map_err(|error| error.to_string())
+            http_get::fetch(&plain, runtime.network()).await.map(drop).map_err(|error| error.to_string())
         }
         fetched => fetched.map(drop).map_err(|error| error.to_string()),
     }

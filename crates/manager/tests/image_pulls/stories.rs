@@ -33,7 +33,7 @@ fn told(job: &Value) -> String {
     )
 }
 
-/// IMG-1, IMG-2: one for each node, with its labels, as long as the node is there; then nothing is written any more.
+/// IMAGES-1, IMAGES-2: one for each node, with its labels, as long as the node is there; then nothing is written any more.
 #[tokio::test(start_paused = true)]
 async fn every_node_has_a_node_image() {
     let (sim, process) = begin(3).await;
@@ -65,7 +65,7 @@ async fn every_node_has_a_node_image() {
     assert!(get(&node_images(&sim), "late").await.is_null());
 }
 
-/// IMG-4: done, deleted after its time, and no tag is left a little later.
+/// IMAGES-4: done, deleted after its time, and no tag is left a little later.
 #[tokio::test(start_paused = true)]
 async fn a_job_pulls_on_all_nodes_and_goes() {
     let (sim, _process) = begin(3).await;
@@ -87,7 +87,7 @@ async fn a_job_pulls_on_all_nodes_and_goes() {
     assert!(nodes.pulls.values().all(|rounds| rounds.len() == 1), "{:?}", nodes.pulls);
 }
 
-/// IMG-5, IMG-6: one node after the other, and a pause.
+/// IMAGES-5, IMAGES-6: one node after the other, and a pause.
 #[tokio::test(start_paused = true)]
 async fn nodes_take_turns_and_a_paused_job_waits() {
     let (sim, _process) = begin(4).await;
@@ -109,7 +109,7 @@ async fn nodes_take_turns_and_a_paused_job_waits() {
     assert_eq!(nodes.most_at_once.get("x.io/other:v1"), Some(&2));
 }
 
-/// IMG-16 to IMG-19: copies of secrets come, follow, are shared, and go.
+/// IMAGES-16 to IMAGES-19: copies of secrets come, follow, are shared, and go.
 #[tokio::test(start_paused = true)]
 async fn secrets_are_copied_while_jobs_need_them() {
     let (sim, _process) = begin(2).await;
@@ -149,7 +149,7 @@ async fn secrets_are_copied_while_jobs_need_them() {
     assert!(get(&jobs(&sim), "two").await.is_null());
 }
 
-/// IMG-25, IMG-26, with a manager that dies in between.
+/// IMAGES-25, IMAGES-26, with a manager that dies in between.
 #[tokio::test(start_paused = true)]
 async fn jobs_share_a_tag_and_the_last_one_takes_it_along() {
     let (sim, process) = begin(1).await;
@@ -172,7 +172,7 @@ async fn jobs_share_a_tag_and_the_last_one_takes_it_along() {
     assert_eq!(tags(&sim).await, Vec::<String>::new());
 }
 
-/// IMG-30: nodes without a daemon.
+/// IMAGES-30: nodes without a daemon.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_never_answers_has_failed_after_ten_minutes() {
     let (sim, _process) = begin(1).await;
@@ -187,7 +187,7 @@ async fn a_node_that_never_answers_has_failed_after_ten_minutes() {
     assert_eq!(status["firstSyncStatus"]["status"], "Failed");
 }
 
-/// IMG-34, IMG-35: a list with a bad image, and what it leaves.
+/// IMAGES-34, IMAGES-35: a list with a bad image, and what it leaves.
 #[tokio::test(start_paused = true)]
 async fn a_list_has_a_job_for_each_image_and_names_those_that_failed() {
     let (sim, _process) = begin(2).await;

@@ -54,7 +54,7 @@ fn label<'a>(pod: &'a Pod, key: &str) -> Option<&'a str> {
     pod.metadata.labels.as_ref()?.get(key).map(String::as_str)
 }
 
-/// PPM-1: each ready node has one; PPM-2, PPM-3, PPM-15, PPM-16: from the marker to the pod and back to nothing.
+/// DAEMON-1: each ready node has one; DAEMON-2, DAEMON-3, DAEMON-15, DAEMON-16: from the marker to the pod and back to nothing.
 async fn a_marker_reaches_its_pods_through_their_nodes(stage: &mut Stage) -> Outcome {
     let sandbox = room(stage, "probes").await;
     let nodes: Api<Node> = Api::all(stage.cluster.client());

@@ -1,10 +1,12 @@
 //! One container's life: waiting, being made, running, stopping, ended, and again.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::pass::Pass;
 use super::spec::{ContainerSpec, Probe, Role};
 use crate::image::Behaviour;
 use crate::steps::Then;
@@ -40,6 +42,8 @@ pub(super) enum State {
 pub(super) struct Run {
     pub(super) since: Timestamp,
     /// The same on the node's own clock.
+    pub(super) on_node: Timestamp,
+    /// The same as objects carry it.
     pub(super) stamp: String,
     /// When the startup probe has passed; `None` when it never does.
     pub(super) started: Option<Timestamp>,
@@ -55,16 +59,18 @@ pub(super) struct Run {
 
 impl Run {
     /// The future of a process that starts now.
-    pub(super) fn begin(spec: &ContainerSpec, image: &Behaviour, now: Timestamp, stamp: String) -> Self {
+    pub(super) fn begin(spec: &ContainerSpec, image: &Behaviour, pass: &Pass<'_>) -> Self {
+        let now = pass.now;
+        let hooked = later(now, spec.post_start);
         let plain = |after: Option<Duration>| after.map(|after| later(now, after));
         let mut unhealthy = None;
         let started = match &spec.startup {
-            None => Some(now),
+            None => Some(hooked),
             Some(probe) => {
                 let passed = tick_at(probe, now, now, plain(image.started_after));
                 let last = later(now, probe.initial + probe.period * (probe.failures.saturating_sub(1)));
                 match passed {
-                    Some(at) if at <= last => Some(at),
+                    Some(at) if at <= last => Some(at.max(hooked)),
                     _ => {
                         unhealthy = Some((last, "startup"));
                         None
@@ -91,7 +97,16 @@ impl Run {
             ready.is_none_or(|ready| first < ready).then_some((first, probe.period))
         });
         let ends = image.ends.map(|(after, code)| (later(now, after), code));
-        Self { since: now, stamp, started, ready, unhealthy, ends, complaint }
+        Self {
+            since: now,
+            on_node: now.checked_add(pass.skew).unwrap_or(now),
+            stamp: pass.stamp(),
+            started,
+            ready,
+            unhealthy,
+            ends,
+            complaint,
+        }
     }
 
     pub(super) fn is_started(&self, now: Timestamp) -> bool {
@@ -129,6 +144,10 @@ pub(super) struct Container {
     /// How often it ended by itself of late; a restart that was asked for does not count.
     pub(super) crashes: u32,
     pub(super) restarts: u32,
+    /// When it was made, on the node's own clock.
+    pub(super) created: Timestamp,
+    /// Values of labels and annotations that it was started with.
+    pub(super) environment: BTreeMap<String, String>,
     /// How the last run ended, as the status shows it.
     pub(super) last: Option<Value>,
     /// How the run before that ended.
@@ -157,6 +176,8 @@ impl Container {
             image_id: String::new(),
             crashes: 0,
             restarts: 0,
+            created: Timestamp::UNIX_EPOCH,
+            environment: BTreeMap::new(),
             last: None,
             before: None,
             pause: FIRST_PAUSE,
@@ -196,6 +217,22 @@ impl Container {
             (later(now, wanted), 0)
         };
         self.state = State::Stopping { run: run.clone(), due, code };
+    }
+
+    /// Somebody else than the kubelet tells the process to stop: no hook runs. Gives the time at which it will have ended.
+    pub(super) fn signal(&mut self, image: &Behaviour, now: Timestamp, grace: Duration) -> Option<Timestamp> {
+        if let State::Running(run) = &self.state {
+            let (due, code) = match image.ignores_sigterm || image.stop > grace {
+                true => (later(now, grace), 137),
+                false => (later(now, image.stop), 0),
+            };
+            self.state = State::Stopping { run: run.clone(), due, code };
+            self.kill_at = None;
+        }
+        match &self.state {
+            State::Stopping { due, .. } => Some(*due),
+            _ => None,
+        }
     }
 
     /// Ends a stop earlier than planned.

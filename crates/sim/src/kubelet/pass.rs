@@ -1,6 +1,6 @@
 //! What one look at a pod may use, and what it leaves behind.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use kruise_apiserver::random::Random;
@@ -44,6 +44,22 @@ impl Pass<'_> {
     pub(super) fn next(&mut self, when: When) -> (Timestamp, Then) {
         let (after, then) = self.steps.next(when, self.random.next_u64());
         (later(self.now, after), then)
+    }
+
+    /// Whether an image is on the node, by any of its names.
+    pub(super) fn has_image(&self, image: &str) -> bool {
+        self.pulled.contains(&crate::image::normalized(image))
+    }
+
+    /// The values of labels and annotations that a container is started with now.
+    pub(super) fn from_metadata(
+        &self,
+        namespace: &str,
+        pod: &str,
+        container: &str,
+    ) -> BTreeMap<String, String> {
+        let Some(record) = self.store.get("/pods", namespace, pod) else { return BTreeMap::new() };
+        super::inside::from_metadata(&record.value(), container)
     }
 
     /// A new container's id.

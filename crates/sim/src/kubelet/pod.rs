@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::container::{Container, FIRST_PAUSE, LONGEST_PAUSE, Run, State};
 use super::pass::{Pass, Said};
 use super::spec::{ContainerSpec, PodSpec, Restart, Role};
+use crate::image::Images;
 use crate::json::{at, list, text};
 use crate::steps::{Then, When};
 use crate::time::{later, sooner};
@@ -51,6 +52,8 @@ pub(super) struct Pod {
     pub(super) initialized: bool,
     /// The seconds that a deletion gives, and until when.
     pub(super) deletion: Option<(Duration, Timestamp)>,
+    /// The phase that somebody else declared the pod to have ended in.
+    pub(super) declared: Option<&'static str>,
     /// Why the node itself ended the pod: reason and message.
     pub(super) failed: Option<(&'static str, String)>,
     /// Conditions as the API has them: type to status.
@@ -84,6 +87,7 @@ impl Pod {
             start: None,
             initialized: false,
             deletion: None,
+            declared: None,
             failed: None,
             seen: BTreeMap::new(),
             told: BTreeMap::new(),
@@ -118,6 +122,14 @@ impl Pod {
         if reverted {
             // Others may not speak for the kubelet: it says again what it knows.
             self.written = 0;
+        }
+        // Nobody, not even the kubelet, brings a pod back that counts as ended: what still runs is stopped.
+        if matches!(self.stage, Stage::Bound { .. } | Stage::Active) {
+            self.declared = match text(pod, "/status/phase") {
+                "Succeeded" => Some("Succeeded"),
+                "Failed" => Some("Failed"),
+                _ => self.declared,
+            };
         }
         let deleting = at(pod, "/metadata/deletionTimestamp").is_some_and(|at| !at.is_null());
         if deleting {
@@ -215,7 +227,7 @@ impl Pod {
             self.shut_down(grace, since, pass);
             return;
         }
-        if self.failed.is_some() || self.stage == Stage::Over {
+        if self.failed.is_some() || self.declared.is_some() || self.stage == Stage::Over {
             self.shut_down(self.spec.grace, pass.now, pass);
             return;
         }
@@ -482,7 +494,7 @@ impl Pod {
 
     fn pull(&mut self, at: usize, spec: &ContainerSpec, pass: &mut Pass<'_>) -> bool {
         let image = spec.image.clone();
-        let present = pass.pulled.contains(&image);
+        let present = pass.has_image(&image);
         let behaviour = pass.images.behaviour(&image, &spec.command);
         let (mut due, then) = match (present, spec.always_pull) {
             (true, false) => (pass.now, Then::Pulled),
@@ -509,7 +521,7 @@ impl Pod {
     fn pulled(&mut self, at: usize, spec: &ContainerSpec, pass: &mut Pass<'_>) {
         let Some(image) = self.containers.get(at).map(|container| container.wanted.clone()) else { return };
         let behaviour = pass.images.behaviour(&image, &spec.command);
-        let present = pass.pulled.contains(&image);
+        let present = pass.has_image(&image);
         if behaviour.pull_fails || (spec.never_pull && !present) {
             self.pull_failed(at, spec, &image, pass);
             return;
@@ -523,7 +535,7 @@ impl Pod {
                 "Successfully pulled image \"{image}\" in {took} ({took} including waiting). Image size: {size} bytes."
             );
             pass.said.push(self.said(at, false, "Pulled", text));
-            pass.pulled.insert(image.clone());
+            pass.pulled.insert(crate::image::normalized(&image));
         }
         if let Some(message) = pass.missing(&self.namespace, &spec.references) {
             pass.said.push(self.said(at, true, "Failed", format!("Error: {message}")));
@@ -536,10 +548,16 @@ impl Pod {
         let id = pass.container_id();
         let image_id = pass.images.id(&image);
         let (due, then) = pass.next(When::Created);
+        let environment = match spec.takes_metadata {
+            true => pass.from_metadata(&self.namespace, &self.name, &spec.name),
+            false => BTreeMap::new(),
+        };
         pass.said.push(self.said(at, false, "Created", format!("Created container: {}", spec.name)));
         let Some(container) = self.containers.get_mut(at) else { return };
         container.pull_pause = FIRST_PAUSE;
         container.id = id;
+        container.created = pass.now.checked_add(pass.skew).unwrap_or(pass.now);
+        container.environment = environment;
         container.image = image;
         container.image_id = image_id;
         container.state = State::Doing { then, due };
@@ -571,7 +589,6 @@ impl Pod {
 
     fn started(&mut self, at: usize, spec: &ContainerSpec, pass: &mut Pass<'_>) {
         pass.said.push(self.said(at, false, "Started", format!("Started container {}", spec.name)));
-        let stamp = pass.stamp();
         let Some(container) = self.containers.get_mut(at) else { return };
         let behaviour = pass.images.behaviour(&container.image, &spec.command);
         if container.last.is_some() {
@@ -579,7 +596,7 @@ impl Pod {
         }
         container.actual = container.allocated.clone();
         container.resized_at = None;
-        container.state = State::Running(Run::begin(spec, &behaviour, pass.now, stamp));
+        container.state = State::Running(Run::begin(spec, &behaviour, pass));
     }
 
     /// The machine went down and came back: everything starts anew in a new sandbox.
@@ -628,6 +645,20 @@ impl Pod {
                 run.complaint = Some((later(now, probe.period), probe.period));
             }
         }
+    }
+
+    /// A program on the node tells a container to stop. Gives the time at which it will have ended, unless it has.
+    pub(super) fn signal(
+        &mut self,
+        id: &str,
+        images: &Images,
+        now: Timestamp,
+        grace: Duration,
+    ) -> Option<Timestamp> {
+        let mut all = self.spec.containers.iter().zip(&mut self.containers);
+        let (spec, container) = all.find(|(_, container)| container.id.ends_with(id))?;
+        let behaviour = images.behaviour(&container.image, &spec.command);
+        container.signal(&behaviour, now, grace)
     }
 
     /// Someone on the node stops a container that runs.

@@ -63,6 +63,10 @@ pub(crate) struct ContainerSpec {
     pub(crate) readiness: Option<Probe>,
     pub(crate) liveness: Option<Probe>,
     pub(crate) pre_stop: Duration,
+    /// How long the hook after the start takes; until then the container is not ready.
+    pub(crate) post_start: Duration,
+    /// Whether its environment has values of labels or annotations.
+    pub(crate) takes_metadata: bool,
     pub(crate) references: Vec<Reference>,
 }
 
@@ -154,7 +158,11 @@ fn container_spec(container: &Value, role: Role) -> ContainerSpec {
         startup: probe(container.get("startupProbe")),
         readiness: probe(container.get("readinessProbe")),
         liveness: probe(container.get("livenessProbe")),
-        pre_stop: pre_stop(container),
+        pre_stop: hook(container, "preStop"),
+        post_start: hook(container, "postStart"),
+        takes_metadata: list(container, "/env")
+            .iter()
+            .any(|env| text(env, "/valueFrom/fieldRef/fieldPath").starts_with("metadata.")),
         references: references(container),
     }
 }
@@ -173,12 +181,12 @@ fn probe(probe: Option<&Value>) -> Option<Probe> {
     })
 }
 
-/// How long the hook before the stop signal takes: only sleeping takes time here.
-fn pre_stop(container: &Value) -> Duration {
-    if let Some(seconds) = number(container, "/lifecycle/preStop/sleep/seconds") {
+/// How long a hook of the life of a container takes: only sleeping takes time here.
+fn hook(container: &Value, which: &str) -> Duration {
+    if let Some(seconds) = number(container, &format!("/lifecycle/{which}/sleep/seconds")) {
         return Duration::from_secs(seconds);
     }
-    let words: Vec<&str> = list(container, "/lifecycle/preStop/exec/command")
+    let words: Vec<&str> = list(container, &format!("/lifecycle/{which}/exec/command"))
         .iter()
         .filter_map(Value::as_str)
         .flat_map(str::split_whitespace)

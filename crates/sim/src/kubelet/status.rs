@@ -79,6 +79,9 @@ impl Pod {
         if self.failed.is_some() {
             return "Failed";
         }
+        if let Some(declared) = self.declared {
+            return declared;
+        }
         let ended = |container: &Container| match (&container.state, &container.last) {
             (State::Ended { code }, _) => Some(*code),
             _ => None,

@@ -12,8 +12,9 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::Value;
 
-/// Answers come as tables, since those are the shortest.
-const ACCEPT: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+/// Answers come as tables where only a few cells matter, since those are the shortest.
+const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+const WHOLE: &str = "application/json";
 
 pub(in crate::bench) struct Connection {
     stream: BufReader<StreamOwned<ClientConnection, TcpStream>>,
@@ -53,18 +54,38 @@ impl Connection {
         Ok(Self { stream: BufReader::with_capacity(1 << 16, stream), token: token.to_owned() })
     }
 
-    /// Sends a request and reads its answer; anything but a success is an error.
+    /// Sends a request and reads its answer, a table where there can be one; anything but a success is an error.
     pub(in crate::bench) fn send(&mut self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
-        let body = body.map(Value::to_string).unwrap_or_default();
-        let token = &self.token;
-        let length = body.len();
+        self.exchange(method, path, body, TABLE)
+    }
+
+    /// The whole of an object or of a list.
+    pub(in crate::bench) fn get(&mut self, path: &str) -> Result<Value> {
+        self.exchange("GET", path, None, WHOLE)
+    }
+
+    /// Everything that happens there from now on, and what is there already.
+    pub(in crate::bench) fn watch(mut self, path: &str) -> Result<Watch> {
+        self.ask("GET", &format!("{path}?watch=true&timeoutSeconds=86400"), "", WHOLE)?;
+        let (status, _) = self.head()?;
+        ensure!(status.starts_with("HTTP/1.1 200"), "watching {path}: {status}");
+        Ok(Watch { stream: self.stream, rest: Vec::new() })
+    }
+
+    fn ask(&mut self, method: &str, path: &str, body: &str, accept: &str) -> Result<()> {
+        let (token, length) = (&self.token, body.len());
+        let content = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
         let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nAccept: {ACCEPT}\r\n\
-             Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nAccept: {accept}\r\n\
+             Content-Type: {content}\r\nContent-Length: {length}\r\n\r\n{body}"
         );
         let stream = self.stream.get_mut();
         stream.write_all(request.as_bytes())?;
-        stream.flush()?;
+        Ok(stream.flush()?)
+    }
+
+    /// The first line of an answer, and the length of its body.
+    fn head(&mut self) -> Result<(String, Option<usize>)> {
         let mut status = String::new();
         self.stream.read_line(&mut status)?;
         let mut length = None;
@@ -76,12 +97,47 @@ impl Connection {
                 length = Some(value.trim().parse::<usize>()?);
             }
         }
+        Ok((status, length))
+    }
+
+    fn exchange(&mut self, method: &str, path: &str, body: Option<&Value>, accept: &str) -> Result<Value> {
+        let body = body.map(Value::to_string).unwrap_or_default();
+        self.ask(method, path, &body, accept)?;
+        let (status, length) = self.head()?;
         let mut bytes = vec![0; length.context("an answer without a length")?];
         self.stream.read_exact(&mut bytes)?;
         if !status.starts_with("HTTP/1.1 20") {
             bail!("{method} {path}: {} {}", status.trim_end(), String::from_utf8_lossy(&bytes));
         }
         Ok(serde_json::from_slice(&bytes)?)
+    }
+}
+
+/// An answer that goes on.
+pub(in crate::bench) struct Watch {
+    stream: BufReader<StreamOwned<ClientConnection, TcpStream>>,
+    /// What was read and is not a whole line yet.
+    rest: Vec<u8>,
+}
+
+impl Watch {
+    /// The next event, when there is one.
+    pub(in crate::bench) fn next(&mut self) -> Result<Value> {
+        loop {
+            if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.rest.drain(..=end).collect();
+                return Ok(serde_json::from_slice(&line)?);
+            }
+            let mut size = String::new();
+            ensure!(self.stream.read_line(&mut size)? > 0, "the watch broke off");
+            let size = usize::from_str_radix(size.trim_end(), 16).context("a chunk without a size")?;
+            ensure!(size > 0, "the watch ended");
+            // Behind each chunk there is an empty line.
+            let mut chunk = vec![0; size + 2];
+            self.stream.read_exact(&mut chunk)?;
+            chunk.truncate(size);
+            self.rest.append(&mut chunk);
+        }
     }
 }
 

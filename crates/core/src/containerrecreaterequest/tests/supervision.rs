@@ -212,6 +212,24 @@ fn new_containers_are_told_to_the_daemon_once() {
     check(&seen(recreating(snapshot), Some(ended), 6), "");
 }
 
+/// A node whose clock is behind starts containers before the request was made, as it seems. They count by their ids.
+#[test]
+fn a_new_container_counts_whatever_the_clock_of_its_node_says() {
+    let context = json!({"containerID": "containerd://a", "restartCount": 0});
+    let recreating = request(json!({"spec": {"containers": [{"name": "app", "statusContext": context}]},
+        "status": {"phase": "Recreating"}}));
+    check(&seen(recreating.clone(), Some(pod(json!({}))), 5), "");
+    let behind = pod(json!({"status": {"containerStatuses": [
+        {"name": "app", "containerID": "containerd://b", "ready": true, "restartCount": 1,
+            "state": {"running": {"startedAt": "2025-12-31T23:50:00Z"}}}]}}));
+    let snapshot =
+        json!([{"containerID": "containerd://b", "name": "app", "ready": true, "restartCount": 1}]);
+    check(
+        &seen(recreating, Some(behind), 5),
+        &format!(r#"ContainerRecreateRequest/status {{"status":{{"containerStatusSnapshot":{snapshot}}}}}"#),
+    );
+}
+
 const KEY: &str = r#"[{"userAgent":"ContainerRecreateRequest","key":"ns/r"}]"#;
 
 fn held() -> Value {

@@ -8,7 +8,6 @@ mod tests;
 use std::{fmt, io::Write};
 
 use jiff::{Timestamp, tz::TimeZone};
-use kruise_runtime::clock::Clock;
 use serde_json::{Map, Value, json};
 use tracing::{
     Event, Level, Metadata, Subscriber,
@@ -23,28 +22,42 @@ use tracing_subscriber::{
     util::{SubscriberInitExt as _, TryInitError},
 };
 
-use crate::options::Logging;
+use crate::clock::Clock;
 
 /// How lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
+pub enum Format {
+    /// As Kubernetes' own programs write them.
     Text,
+    /// One object for each line.
     Json,
 }
 
+impl Format {
+    /// The format that `--logging-format` names; anything but `json` means text.
+    pub fn named(name: &str) -> Self {
+        if name == "json" { Self::Json } else { Self::Text }
+    }
+}
+
 /// Sends everything that this process logs to standard error from now on.
-pub fn start(options: &Logging, clock: Clock) -> Result<(), TryInitError> {
-    let level = match options.level {
+///
+/// Only a second start in one process can fail.
+pub fn start(verbosity: u8, format: Format, clock: Clock) -> Result<(), TryInitError> {
+    let level = match verbosity {
         0..=3 => LevelFilter::INFO,
         4..=5 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };
-    let format = if options.logging_format == "json" { Format::Json } else { Format::Text };
     // Libraries below say little of use to a user unless something is wrong.
     let filter = tracing_subscriber::filter::Targets::new()
         .with_default(LevelFilter::WARN)
         .with_target("kruise", level);
-    let filter = if level == LevelFilter::TRACE { filter.with_default(LevelFilter::DEBUG) } else { filter };
+    let filter = match level {
+        LevelFilter::TRACE => filter.with_default(LevelFilter::DEBUG),
+        // Every call that fails is told by whoever made it.
+        _ => filter.with_target("kube_client", LevelFilter::OFF),
+    };
     tracing_subscriber::registry()
         .with(Lines { format, clock, write: to_stderr }.with_filter(filter))
         .try_init()
