@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
 
 use super::local::http::Connection;
-use super::local::{Clock, Cluster, memory, processor_time};
+use super::local::{Clock, Cluster, memory, processor_time, ready_nodes};
 use super::manager::{available, free_port, get, template};
 use crate::test::cargo;
 
@@ -26,12 +26,13 @@ pub(super) fn run(root: &Path) -> Result<Value> {
     let programs =
         ["build", "--quiet", "--release", "--package", "kruise-local", "--package", "kruise-daemon"];
     cargo(root, &programs, None, None)?;
-    let runtime =
-        ["build", "--quiet", "--release", "--package", "kruise-daemon", "--example", "fake_runtime"];
+    let runtime = ["build", "--quiet", "--package", "kruise-daemon", "--example", "fake_runtime"];
+    // It is not measured, and what it needs beside the daemon is there since the last test.
     cargo(root, &runtime, None, None)?;
     let program = env::current_exe()?;
     let (cluster, mut connection, _) =
         Cluster::start_with(&program.with_file_name("kruise-local"), 1, &["--no-manager"])?;
+    Clock::new().until(|| Ok(ready_nodes(&mut connection)? == 1))?;
     let node = connection.get("/api/v1/nodes")?;
     let node = node.pointer("/items/0/metadata/name").and_then(Value::as_str).context("no node")?.to_owned();
     connection.send("POST", "/apis/apps/v1/namespaces/default/deployments", Some(&deployment()))?;
@@ -44,7 +45,8 @@ pub(super) fn run(root: &Path) -> Result<Value> {
     let socket = cluster.folder.join("run/containerd.sock");
     let file = cluster.folder.join("world.json");
     fs::write(&file, world(&pods).to_string())?;
-    let runtime = Command::new(program.with_file_name("examples").join("fake_runtime"))
+    let target = program.ancestors().nth(2).context("this program is in no folder of cargo")?;
+    let runtime = Command::new(target.join("debug/examples/fake_runtime"))
         .args([&socket, &file])
         .spawn()
         .context("cannot start the runtime that pretends")?;
@@ -69,6 +71,8 @@ pub(super) fn run(root: &Path) -> Result<Value> {
     let mut figures = Map::new();
     thread::sleep(Duration::from_secs(10));
     measure("started", &daemon.0, &mut figures)?;
+    // A connection may not rest for that long.
+    let mut connection = Connection::open(&cluster.folder.join("kubeconfig"))?;
     // A change of a pod makes the daemon look at it and tell what runs.
     for pod in &pods {
         let path = format!("/api/v1/namespaces/default/pods/{}", name(pod)?);

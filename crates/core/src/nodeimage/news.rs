@@ -11,10 +11,13 @@ use crate::hash;
 pub(super) const ANSWER_WITHIN: SignedDuration = SignedDuration::from_secs(600);
 /// The earliest that a pass comes after another.
 const SOON: Duration = Duration::from_secs(3);
-/// How long the daemon gets to take out the status of what nobody wants any more.
-const LEFTOVERS: Duration = Duration::from_secs(10);
-/// The longest time that a finished tag stays after its own, so that one pass takes out many.
-const LONGEST_SLACK: SignedDuration = SignedDuration::from_secs(60);
+/// How long the daemon gets to take out the status of what nobody wants any more: as long as it gets to answer. A node with
+/// many tags is passed before that for another one, so that this costs no pass of its own.
+const LEFTOVERS: Duration = Duration::from_secs(600);
+/// How many seconds a finished tag stays after its time at the most, so that one pass takes out many.
+const SLACK: i64 = 60;
+/// The same as a part of its time, where that is more: three minutes for a day.
+const PART_OF_TIME: i64 = 480;
 
 /// How often tags are looked at that stay because their job runs.
 const LOOK_AT_HELD: SignedDuration = SignedDuration::from_mins(30);
@@ -68,7 +71,8 @@ fn time(object: &NodeImage, image: &str, tag: &Tag) -> Option<Timestamp> {
 
 fn slack(tag: &Tag) -> SignedDuration {
     let ttl = tag.pull_policy.as_ref().and_then(|policy| policy.ttl_seconds_after_finished);
-    SignedDuration::from_secs(i64::from(ttl.unwrap_or(0)) / 10).clamp(SignedDuration::ZERO, LONGEST_SLACK)
+    let ttl = i64::from(ttl.unwrap_or(0)).max(0);
+    SignedDuration::from_secs((ttl / 10).min(SLACK.max(ttl / PART_OF_TIME)))
 }
 
 /// After how long a pass is due for what happens by itself. A tag that is held stays after its time, and nobody tells when

@@ -378,6 +378,13 @@ fn what_happens_while_images_are_pulled_needs_no_pass_at_once() {
     assert_eq!(delay(&idle, &wanted), Some(500), "ten minutes after it came");
     assert_eq!(delay(&wanted, &pulling), None);
     assert_eq!(delay(&pulling, &ended), Some(960), "its time, and a minute more");
+    let mut daily = ended.clone();
+    for image in daily.spec.iter_mut().flat_map(|spec| spec.images.values_mut()) {
+        for policy in image.tags.iter_mut().filter_map(|tag| tag.pull_policy.as_mut()) {
+            policy.ttl_seconds_after_finished = Some(86_400);
+        }
+    }
+    assert_eq!(delay(&pulling, &daily), Some(86_400 + 180), "its time, and three minutes more");
     assert_eq!(delay(&ended, &ended), None);
     assert_eq!(delay(&ended, &idle), None);
     assert_eq!(super::delay(None, Some(&idle), at(0)), Some(Duration::ZERO));
@@ -385,11 +392,11 @@ fn what_happens_while_images_are_pulled_needs_no_pass_at_once() {
 }
 
 #[test]
-fn what_the_daemon_leaves_behind_is_looked_at_a_little_later() {
+fn what_the_daemon_leaves_behind_is_looked_at_when_it_had_time_enough() {
     let statuses = json!({"app": {"tags": [done("v1", "Succeeded", 5)]}});
     let before = read(&object(json!({"app": {"tags": [tag("v1", 0, 60)]}}), statuses.clone()));
     let after = read(&object(json!({}), statuses));
-    assert_eq!(delay(Some(&before), Some(&after), at(9)), Some(Duration::from_secs(10)));
+    assert_eq!(delay(Some(&before), Some(&after), at(9)), Some(Duration::from_secs(600)));
 }
 
 prop_compose! {

@@ -1,6 +1,5 @@
 //! Hooks run before their container is stopped, whatever becomes of them.
 
-use k8s_openapi::api::core::v1::Pod;
 use kruise_testkit::{Outcome, Skip};
 use serde_json::{Value, json};
 
@@ -30,7 +29,7 @@ async fn a_command_runs_before_the_stop(stage: &mut Stage) -> Outcome {
     room.pod("web", room.two(&talking(&hook), &json!({})), json!({})).await;
     let made = room.ask("again", "web", &["app"], &json!({})).await;
     assert_eq!(states(&room.ended("again").await), ["app Succeeded killed"]);
-    let pod: Pod = room.sandbox.get("web").await;
+    let pod = room.after_stop("web", &["app"]).await;
     first_then(&room.said_before("web", "app").await, "the hook ran", "stops");
     let lasted = ended_at(&pod, "app").duration_since(made_at(&made));
     assert!(lasted.as_secs() >= 4, "{lasted:?}");
@@ -62,7 +61,7 @@ async fn a_hook_may_sleep(stage: &mut Stage) -> Outcome {
     room.pod("web", room.two(&talking(&json!({"sleep": {"seconds": 5}})), &json!({})), json!({})).await;
     let made = room.ask("again", "web", &["app"], &json!({})).await;
     assert_eq!(states(&room.ended("again").await), ["app Succeeded killed"]);
-    let pod: Pod = room.sandbox.get("web").await;
+    let pod = room.after_stop("web", &["app"]).await;
     let lasted = ended_at(&pod, "app").duration_since(made_at(&made));
     assert!(lasted.as_secs() >= 5, "{lasted:?}");
     Ok(())
@@ -89,7 +88,7 @@ async fn hooks_that_fail_or_take_too_long_do_not_matter(stage: &mut Stage) -> Ou
     let text = "Exec lifecycle hook ([sh -c echo no >&2; exit 1]) for Container \"app\" in Pod \"fails_";
     assert!(failed.message.starts_with(text), "{}", failed.message);
     assert_eq!(states(&room.ended("of-long").await), ["app Succeeded killed"]);
-    let pod: Pod = room.sandbox.get("long").await;
+    let pod = room.after_stop("long", &["app"]).await;
     let lasted = ended_at(&pod, "app").duration_since(made_at(&made)).as_secs();
     assert!((3..10).contains(&lasted), "{lasted} s");
     assert_eq!(status(&pod, "sidecar").restart_count, 0);

@@ -1,6 +1,5 @@
 //! Several containers of one pod.
 
-use k8s_openapi::api::core::v1::Pod;
 use kruise_testkit::Outcome;
 use serde_json::{Value, json};
 
@@ -29,7 +28,7 @@ async fn containers_go_at_once_or_in_order(stage: &mut Stage) -> Outcome {
     for (request, name, between) in [("of-at-once", "at-once", 0..=3), ("of-ordered", "ordered", 5..=30)] {
         let done = room.ended(request).await;
         assert_eq!(states(&done), ["app Succeeded killed", "sidecar Succeeded killed"], "{request}");
-        let pod: Pod = room.sandbox.get(name).await;
+        let pod = room.after_stop(name, &["app", "sidecar"]).await;
         let seconds = ended_at(&pod, "sidecar").duration_since(ended_at(&pod, "app")).as_secs();
         assert!(between.contains(&seconds), "{request}: {seconds} s");
     }

@@ -60,7 +60,7 @@ async fn a_new_container_must_last(stage: &mut Stage) -> Outcome {
     let done = room.ended("again").await;
     assert_eq!(states(&done), ["app Succeeded killed"]);
     let completed = done.status.as_ref().unwrap().completion_time.as_ref().unwrap().0;
-    let pod: Pod = room.sandbox.get("steady").await;
+    let pod = room.after_stop("steady", &["app"]).await;
     let lasted = completed.duration_since(started_at(&pod, "app").unwrap());
     // Times of the API have whole seconds.
     assert!(lasted.as_secs() >= 4, "{lasted:?}");
@@ -88,7 +88,8 @@ async fn a_pod_is_taken_out_of_service_first(stage: &mut Stage) -> Outcome {
         let done = room.ended(request).await;
         assert_eq!(states(&done), ["app Succeeded killed"], "{request}");
         let since = done.status.as_ref().unwrap().conditions[0].last_transition_time.0;
-        let pod = room.until(name, "the pod is ready", pod::is_ready).await;
+        room.until(name, "the pod is ready", pod::is_ready).await;
+        let pod = room.after_stop(name, &["app"]).await;
         let waited = ended_at(&pod, "app").duration_since(since);
         assert!(waited.as_secs() >= 5, "{request}: {waited:?}");
     }
@@ -110,7 +111,7 @@ async fn requests_for_one_pod_take_turns(stage: &mut Stage) -> Outcome {
     room.until_request("second", "the second one waits", waits).await;
     assert_eq!(states(&room.ended("first").await), ["app Succeeded killed"]);
     assert_eq!(states(&room.ended("second").await), ["sidecar Succeeded killed"]);
-    let pod: Pod = room.sandbox.get("web").await;
+    let pod = room.after_stop("web", &["app", "sidecar"]).await;
     assert!(ended_at(&pod, "sidecar") >= started_at(&pod, "app").unwrap());
     Ok(())
 }

@@ -78,7 +78,19 @@ impl Room {
         self.sandbox.eventually(what, look).await
     }
 
-    /// The same, and says what the pod tells when it is not.
+    /// The pod, once it says of these containers when their last instances ended: the kubelet may tell that a moment after it
+    /// tells of the new ones.
+    pub(crate) async fn after_stop(&self, name: &str, containers: &[&str]) -> Pod {
+        let is_known = |pod: &Pod| {
+            containers.iter().all(|container| {
+                let last = status(pod, container).last_state.as_ref();
+                last.is_some_and(|state| state.terminated.is_some()) && started_at(pod, container).is_some()
+            })
+        };
+        self.until_told(name, "the end of the last containers is known", is_known).await
+    }
+
+    /// Waits until a pod is as it should be, and says what the pod tells when it is not.
     pub(crate) async fn until_told(&self, name: &str, what: &str, is_so: impl Fn(&Pod) -> bool) -> Pod {
         let look = async || {
             let found: Pod = self.sandbox.get(name).await;

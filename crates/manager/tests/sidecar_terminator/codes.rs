@@ -4,7 +4,7 @@ use kruise_api::{
     conditions::SIDECAR_TERMINATED,
     env::{TERMINATE_SIDECAR, TERMINATE_SIDECAR_IGNORE_EXIT_CODE},
 };
-use kruise_testkit::{Backend, Outcome};
+use kruise_testkit::Outcome;
 use serde_json::json;
 
 use crate::{
@@ -33,7 +33,7 @@ async fn a_pod_whose_work_failed_ends_too(stage: &mut Stage) -> Outcome {
 embedded_only!(a_pod_whose_work_failed_ends_too, crate::words::ON);
 
 /// TERMINATOR-7: the code of a sidecar that must not count does not: the pod is ended by us, and its node stops what is
-/// left. Simulated nodes do not stop it, and kubelets before 1.22 do not tell.
+/// left. Kubelets before 1.22 do not tell.
 async fn codes_of_sidecars_can_be_left_out(stage: &mut Stage) -> Outcome {
     for (code, wanted, job) in [(0, "Succeeded", "Complete"), (2, "Failed", "Failed")] {
         let room = Room::prepare(stage, "ignored").await?;
@@ -47,7 +47,7 @@ async fn codes_of_sidecars_can_be_left_out(stage: &mut Stage) -> Outcome {
         assert_eq!(condition.message.as_deref(), Some("Terminated by Sidecar Terminator"));
         assert!(condition.last_transition_time.is_some());
         room.job_is(job).await;
-        if stage.cluster.backend() == Backend::Real && stage.cluster.is_at_least(1, 22) {
+        if stage.cluster.is_at_least(1, 22) {
             let left = room.until("the node has stopped the sidecar", |pod| !runs(pod, "sc2")).await;
             assert_eq!(phase(&left), wanted, "what is said stays said");
         }
@@ -58,8 +58,7 @@ managed!(codes_of_sidecars_can_be_left_out, crate::words::ON);
 
 /// TERMINATOR-8: sidecars whose codes count end first, then the pod, then the others.
 ///
-/// The test plays the node daemon. The first request names the sidecars whose codes count; the others are left to the node,
-/// which a simulated one does not stop.
+/// The test plays the node daemon. The first request names the sidecars whose codes count; the others are left to the node.
 async fn sidecars_whose_codes_count_end_before_the_pod(stage: &mut Stage) -> Outcome {
     let room = Room::prepare(stage, "mixed").await?;
     let daemon = NodeDaemon::new(stage, &room);

@@ -25,6 +25,9 @@ const LOOK: Duration = Duration::from_secs(4);
 /// How long all that happens at once may take to come in.
 const TICK: Duration = Duration::from_millis(50);
 
+/// A connection that was not used for longer may be closed.
+const REST: Duration = Duration::from_secs(10);
+
 /// What happened so far.
 #[derive(Default)]
 pub(super) struct Counts {
@@ -46,12 +49,12 @@ impl Nodes {
     pub(super) fn start(kubeconfig: &Path) -> Result<Self> {
         let nodes = Self { counts: Arc::default(), failed: Arc::default(), ended: Arc::default() };
         let watch = Connection::open(kubeconfig)?.watch(PATH)?;
-        let connection = Connection::open(kubeconfig)?;
+        let kubeconfig = kubeconfig.to_owned();
         let (sender, events) = channel();
         let (counts, failed, ended) = (nodes.counts.clone(), nodes.failed.clone(), nodes.ended.clone());
         thread::spawn(move || read(watch, |event| sender.send(event).is_ok()));
         thread::spawn(move || {
-            if let Err(error) = live(connection, &events, &counts, &ended)
+            if let Err(error) = live(&kubeconfig, &events, &counts, &ended)
                 && !ended.load(Ordering::Relaxed)
             {
                 failed.lock().unwrap_or_else(PoisonError::into_inner).replace(error);
@@ -85,12 +88,13 @@ fn read(mut watch: Watch, pass_on: impl Fn(Result<Value>) -> bool) {
 }
 
 fn live(
-    mut connection: Connection,
+    kubeconfig: &Path,
     events: &Receiver<Result<Value>>,
     counts: &Counts,
     ended: &AtomicBool,
 ) -> Result<()> {
     let clock = Clock::new();
+    let (mut connection, mut used_at) = (Connection::open(kubeconfig)?, clock.elapsed());
     let mut nodes: BTreeMap<String, Node> = BTreeMap::new();
     while !ended.load(Ordering::Relaxed) {
         let mut next = match events.recv_timeout(TICK) {
@@ -112,6 +116,10 @@ fn live(
             let (status, done) = node.look(name, clock.elapsed());
             counts.pulls.fetch_add(done, Ordering::Relaxed);
             if let Some(status) = status {
+                if clock.elapsed() - used_at > REST {
+                    connection = Connection::open(kubeconfig)?;
+                }
+                used_at = clock.elapsed();
                 connection.send(
                     "PATCH",
                     &format!("{PATH}/{name}/status"),
