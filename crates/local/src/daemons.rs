@@ -27,8 +27,10 @@ const RATE: (f64, u32) = (50.0, 100);
 /// How long news are gathered, so that thousands of objects are looked at together.
 const GATHER: Duration = Duration::from_millis(50);
 
-/// A kind that gives daemons work: its plural, and the node that an object has work for.
-type Kind = (&'static str, fn(&Record) -> Option<String>);
+/// A kind that gives daemons work, by its plural.
+type Kind = (&'static str, Work);
+/// The node that an object has work for.
+type Work = fn(&Record) -> Option<String>;
 
 const KINDS: [Kind; 3] =
     [("nodeimages", pulls), ("containerrecreaterequests", recreations), ("nodepodprobes", probes)];
@@ -41,7 +43,7 @@ pub struct Daemons {
     random: Random,
     gates: Gates,
     store: Arc<Store>,
-    sources: Vec<(Arc<str>, Cursor, fn(&Record) -> Option<String>)>,
+    sources: Vec<(Arc<str>, Cursor, Work)>,
     /// The objects that give each node work.
     work: BTreeMap<String, BTreeSet<Place>>,
     /// The node that an object gave work to.
@@ -110,8 +112,7 @@ impl Daemons {
     /// Takes all news.
     pub fn look(&mut self) {
         for at in 0..self.sources.len() {
-            loop {
-                let Some((table, cursor, work)) = self.sources.get_mut(at) else { break };
+            while let Some((table, cursor, work)) = self.sources.get_mut(at) {
                 let (table, work) = (table.clone(), *work);
                 match cursor.take() {
                     Ok(events) if events.is_empty() => break,

@@ -52,7 +52,7 @@ impl Pass<'_> {
     }
 
     /// The values of labels and annotations that a container is started with now.
-    pub(super) fn from_metadata(
+    pub(super) fn values_of_metadata(
         &self,
         namespace: &str,
         pod: &str,

@@ -549,7 +549,7 @@ impl Pod {
         let image_id = pass.images.id(&image);
         let (due, then) = pass.next(When::Created);
         let environment = match spec.takes_metadata {
-            true => pass.from_metadata(&self.namespace, &self.name, &spec.name),
+            true => pass.values_of_metadata(&self.namespace, &self.name, &spec.name),
             false => BTreeMap::new(),
         };
         pass.said.push(self.said(at, false, "Created", format!("Created container: {}", spec.name)));
