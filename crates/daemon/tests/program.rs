@@ -33,7 +33,7 @@ fn without_a_node_name_it_ends_and_names_what_is_missing() {
     assert!(said.contains("not found NODE_NAME in environments"), "{said}");
 }
 
-/// Node daemon 8.1-3.
+/// Node daemon 8.1-3, PLATFORM-41.
 #[test]
 fn without_a_runtime_it_ends_and_names_what_is_missing() {
     let folder = TempDir::new().unwrap();

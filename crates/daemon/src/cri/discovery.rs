@@ -7,8 +7,9 @@ use super::{Client, Error as CallError, Runtime, Runtimes};
 /// Where the folder of the node with the sockets is mounted.
 pub const FOLDER: &str = "/hostvarrun";
 
-/// Where runtimes listen below the folder, the preferred one first.
-pub const CANDIDATES: [&str; 6] = [
+/// Where runtimes listen below the folder, the preferred one first. Where K3s is, its kubelet uses no other containerd.
+pub const CANDIDATES: [&str; 7] = [
+    "k3s/containerd/containerd.sock",
     "containerd.sock",
     "containerd/containerd.sock",
     "crio.sock",

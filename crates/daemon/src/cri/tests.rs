@@ -44,6 +44,15 @@ async fn all_runtimes_are_found_in_their_order() {
     assert!(found.named("pouch").is_none());
 }
 
+/// PLATFORM-40: also beside a containerd of somebody else, which has no containers of the kubelet.
+#[tokio::test]
+async fn the_containerd_of_k3s_comes_before_others() {
+    let folder = TempDir::new().unwrap();
+    let _docker = Fake::start(&folder.path().join("containerd/containerd.sock"), named("other"));
+    let _k3s = Fake::start(&folder.path().join("k3s/containerd/containerd.sock"), World::default());
+    assert_eq!(names(folder.path(), None).await.unwrap(), ["containerd", "other"]);
+}
+
 /// Node daemon 8.1-3.
 #[tokio::test]
 async fn a_socket_that_was_named_and_is_not_there_is_an_error_although_others_are() {
