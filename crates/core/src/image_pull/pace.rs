@@ -72,7 +72,9 @@ mod tests {
                 let phase = number * 37;
                 let is_news = (usize::try_from(time).unwrap() + phase) % news_every_ms < 20;
                 if is_news && let Some(wait) = pace.turn(&job(number), at(time)) {
-                    due.insert(number, at(time) + SignedDuration::try_from(wait).unwrap());
+                    // A queue keeps the earlier of two wishes.
+                    let turn = at(time) + SignedDuration::try_from(wait).unwrap();
+                    due.entry(number).and_modify(|due| *due = turn.min(*due)).or_insert(turn);
                 }
             }
             for number in

@@ -17,6 +17,9 @@ use tonic_prost::ProstCodec;
 
 use super::wire;
 
+/// The state of a container that has ended.
+const EXITED: i32 = 2;
+
 /// What the runtime pretends, and what was asked of it.
 pub(super) struct World {
     /// Its name.
@@ -207,7 +210,10 @@ async fn answer(
                 if asked.container_id == "stubborn" {
                     return Err(Status::unknown("failed to kill container"));
                 }
-                world().stops.push((asked.container_id, asked.timeout));
+                let mut world = world();
+                let ended = world.containers.iter_mut().filter(|one| one.id == asked.container_id);
+                ended.for_each(|one| one.state = EXITED);
+                world.stops.push((asked.container_id, asked.timeout));
                 Ok(wire::Empty {})
             })
             .await

@@ -12,7 +12,8 @@ pub(super) fn said(words: &[String], environment: &BTreeMap<String, String>) -> 
     let mut said = Said::default();
     match words.as_slice() {
         ["sh" | "/bin/sh" | "bash" | "/bin/bash", "-c" | "-ec", script] => {
-            for part in script.split([';', '&']).map(str::trim).filter(|part| !part.is_empty()) {
+            let parts = script.split(';').flat_map(|part| part.split("&&")).map(str::trim);
+            for part in parts.filter(|part| !part.is_empty()) {
                 let words: Vec<&str> = part.split_whitespace().collect();
                 if one(&words, environment, &mut said) {
                     break;
