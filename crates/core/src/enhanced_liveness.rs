@@ -4,6 +4,7 @@
 //! the pod runs them like [other probes](crate::nodepodprobe), and what fails is restarted through a
 //! ContainerRecreateRequest when [nothing stands against it](decide::decide).
 
+pub mod budget;
 pub mod decide;
 pub mod pace;
 pub mod take;

@@ -2,6 +2,7 @@
 
 pub mod cloneset;
 pub mod container_recreate_request;
+pub mod enhanced_liveness;
 pub mod ephemeraljob;
 pub mod imagelistpulljob;
 pub mod imagepulljob;
@@ -58,6 +59,7 @@ pub const ALL: &[Entry] = &[
     Entry { name: container_recreate_request::NAME, build: container_recreate_request::controller },
     Entry { name: podprobemarker::NAME, build: podprobemarker::controller },
     Entry { name: nodepodprobe::NAME, build: nodepodprobe::controller },
+    Entry { name: enhanced_liveness::NAME, build: enhanced_liveness::controller },
     Entry { name: ephemeraljob::NAME, build: ephemeraljob::controller },
     Entry { name: nodeimage::NAME, build: nodeimage::controller },
     Entry { name: imagepulljob::NAME, build: imagepulljob::controller },

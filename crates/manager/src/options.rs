@@ -82,6 +82,12 @@ pub struct Options {
     /// How long after a node becomes ready its NodeImage is made.
     #[arg(long, default_value = "30s", value_parser = duration, value_name = "DURATION")]
     pub nodeimage_creation_delay: Duration,
+    /// Containers per second that are restarted because their enhanced liveness probe fails.
+    #[arg(long, default_value_t = 1.0, value_name = "N")]
+    pub enhanced_liveness_qps: f64,
+    /// Containers that are restarted at once because their enhanced liveness probes fail.
+    #[arg(long, default_value_t = 10, value_name = "N")]
+    pub enhanced_liveness_burst: u32,
     /// Advanced DaemonSet: leave the choice of nodes to the scheduler.
     #[arg(long, default_value_t = true, num_args = 0..=1, require_equals = true, default_missing_value = "true", action = clap::ArgAction::Set)]
     pub assign_pods_by_scheduler: bool,

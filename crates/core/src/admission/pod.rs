@@ -17,7 +17,7 @@ use kruise_api::{
 use serde_json::Value;
 
 use super::{Answer, Operation, Request, kinds::Context};
-use crate::{object::ObjectKey, podprobemarker};
+use crate::{enhanced_liveness::take, object::ObjectKey, podprobemarker};
 
 /// The places in the chain that changes a new pod, first to last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,6 +64,7 @@ pub const STEPS: &[Step] = &[
     Step { position: Position::ReadinessGate, runs: |_| true, run: readiness::gate },
     Step { position: Position::SidecarSet, runs: |_| true, run: sidecars::inject },
     Step { position: Position::LaunchPriority, runs: |_| true, run: launch::order },
+    Step { position: Position::EnhancedLiveness, runs: take::runs, run: take::step },
     Step {
         position: Position::ServerlessProbes,
         runs: |gates| gates.enabled(Gate::EnablePodProbeMarkerOnServerless),

@@ -1,10 +1,15 @@
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use jiff::{SignedDuration, Timestamp};
 use kruise_api::gates::{Gate, Gates};
 use serde_json::{Value, json};
 
 use super::{
+    budget::{Budget, exhausted},
     decide::{Memory, Observed, Plan, Waits, decide},
     pace::{Backoff, Limiter},
     take,
@@ -16,6 +21,8 @@ use crate::{
         pod::PodContext,
     },
     effect::Effect,
+    pod::Pod,
+    text::Text,
 };
 
 const START: &str = "2026-01-01T00:00:00Z";
@@ -255,4 +262,58 @@ fn a_container_that_fails_again_waits_longer_each_time() {
     }
     assert!(!backoff.is_forgiven(at(599)));
     assert_eq!(wait(&Backoff::after(Some(backoff), at(600)), 600), Some(10), "it was well for ten minutes");
+}
+
+/// Whose pods are up, and what a budget says of itself: whether one more may go down.
+#[track_caller]
+fn check_budget(budget: &Budget, up: &[&str], restarting: &[&str], expected: Option<&str>) {
+    let pods: Vec<Arc<Pod>> = ["p", "q", "r"]
+        .iter()
+        .map(|name| {
+            let ready = if up.contains(name) { "True" } else { "False" };
+            let change = json!({"metadata": {"labels": {"app": "web"}, "ownerReferences": [
+                    {"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name": "web", "uid": "u", "controller": true}]},
+                "status": {"conditions": [{"type": "Ready", "status": ready}]}});
+            Arc::new(serde_json::from_value(pod(name, change)).unwrap())
+        })
+        .collect();
+    let restarting: BTreeSet<Text> = restarting.iter().map(|name| Text::from(*name)).collect();
+    let held = exhausted(&pods[0], std::slice::from_ref(budget), &pods, &restarting);
+    assert_eq!(held.as_deref(), expected);
+}
+
+#[test]
+fn a_budget_holds_by_its_own_count_and_by_ours() {
+    let status =
+        |allowed: i64| json!({"observedGeneration": 2, "desiredHealthy": 2, "disruptionsAllowed": allowed});
+    let with = |selector: Value, status: Value| {
+        Budget::of_kubernetes(&json!({"metadata": {"name": "b", "namespace": "ns", "generation": 2},
+            "spec": {"selector": selector}, "status": status}))
+    };
+    let web = json!({"matchLabels": {"app": "web"}});
+    let held = Some("PodDisruptionBudget ns/b");
+    check_budget(&with(web.clone(), status(1)), &["p", "q", "r"], &[], None);
+    check_budget(&with(web.clone(), status(0)), &["p", "q", "r"], &[], held);
+    check_budget(&with(web.clone(), status(1)), &["p", "q"], &[], held);
+    check_budget(&with(web.clone(), status(1)), &["p", "q", "r"], &["q"], held);
+    check_budget(
+        &with(web.clone(), json!({"observedGeneration": 1, "disruptionsAllowed": 9})),
+        &["p", "q", "r"],
+        &[],
+        held,
+    );
+    check_budget(&with(json!({"matchLabels": {"app": "other"}}), status(0)), &[], &[], None);
+    check_budget(&with(Value::Null, status(0)), &[], &[], None);
+}
+
+#[test]
+fn a_budget_of_ours_covers_a_workload_and_leaves_out_whom_it_ignores() {
+    let with = |kind: &str, ignored: Value| {
+        Budget::of_ours(&json!({"metadata": {"name": "b", "namespace": "ns", "generation": 1},
+            "spec": {"targetRef": {"apiVersion": "apps.kruise.io/v1alpha1", "kind": kind, "name": "web"}, "ignoredPodSelector": ignored},
+            "status": {"observedGeneration": 1, "desiredAvailable": 3, "unavailableAllowed": 1}}))
+    };
+    check_budget(&with("CloneSet", Value::Null), &["p", "q", "r"], &[], Some("PodUnavailableBudget ns/b"));
+    check_budget(&with("StatefulSet", Value::Null), &["p", "q", "r"], &[], None);
+    check_budget(&with("CloneSet", json!({"matchLabels": {"app": "web"}})), &["p", "q", "r"], &[], None);
 }

@@ -454,6 +454,32 @@ pub const ALL: &[Feature] = &[
         ..feature("PodProbeMarker, NodePodProbe")
     },
     Feature {
+        when: When::All(&[
+            Gate::EnhancedLivenessProbe,
+            Gate::PodWebhook,
+            Gate::KruiseDaemon,
+            Gate::PodProbeMarkerGate,
+        ]),
+        controllers: &[Controller {
+            name: "enhanced-liveness-controller",
+            workers_flag: None,
+            workers: 1,
+            tunable_queue: true,
+            needs_kind: Some("NodePodProbe"),
+        }],
+        watches: &[own(&kruise_api::nodepodprobe::CRD), own(&kruise_api::containerrecreaterequest::CRD), POD],
+        permissions: &[
+            may(Role::Manager, APPS, &["nodepodprobes"], READ),
+            may(Role::Manager, APPS, &["containerrecreaterequests"], READ),
+            may(Role::Manager, APPS, &["containerrecreaterequests"], &["create"]),
+            may(Role::Manager, "", &["pods"], READ),
+            may(Role::Manager, "policy", &["poddisruptionbudgets"], &["list"]),
+            may(Role::Manager, names::POLICY_GROUP, &["podunavailablebudgets"], &["list"]),
+        ],
+        built: true,
+        ..feature("Enhanced liveness probe")
+    },
+    Feature {
         controllers: &[controller("persistentpodstate-controller", "persistentpodstate-workers", 3, true)
             .of("PersistentPodState")],
         watches: &[own(&kruise_api::persistentpodstate::CRD), POD, CONFIG_MAP],

@@ -2,9 +2,12 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
+use kruise_api::annotations::CONTAINER_PROBE_CONTEXT;
 use kruise_core::{
+    enhanced_liveness::take,
     nodepodprobe::{self, NODE_POD_PROBE, Observed},
     object::{ObjectKey, ObjectRef},
+    pod::Pod,
     podprobemarker::Marker,
     text::Text,
 };
@@ -28,6 +31,7 @@ pub fn controller(shared: &Shared) -> Controller {
     caches.nodes.want();
     let (markers, pods, lists) =
         (caches.probe_markers.clone(), caches.pods.clone(), caches.node_probes.clone());
+    let liveness = take::runs(&shared.settings.gates);
     let shared = shared.clone();
     Controller::new(NAME, &environment(&shared, NAME))
         .queue(tunable_queue(&shared))
@@ -40,14 +44,17 @@ pub fn controller(shared: &Shared) -> Controller {
             _ => wake(change.key.clone()),
         })
         .wake(&caches.pods, move |change, wake| {
-            // Pods of namespaces without markers are none of its business, and must cost nothing.
-            if markers.is_empty() {
+            // Pods that nobody asks anything are none of its business, and must cost nothing.
+            if markers.is_empty() && !liveness {
                 return;
             }
+            let is_asked = |pod: &Pod| {
+                liveness && pod.metadata.annotations.contains(CONTAINER_PROBE_CONTEXT)
+                    || !markers.in_namespace(&pod.metadata.namespace).is_empty()
+            };
             let mut nodes: BTreeSet<&Text> = BTreeSet::new();
             for pod in change.old.iter().chain(&change.new) {
-                if !pod.spec.node_name.is_empty() && !markers.in_namespace(&pod.metadata.namespace).is_empty()
-                {
+                if !pod.spec.node_name.is_empty() && is_asked(pod) {
                     nodes.insert(&pod.spec.node_name);
                 }
             }
@@ -91,9 +98,10 @@ async fn pass(shared: &Shared, context: &Context, key: &ObjectKey) -> Result<Nex
     let pods = caches.pods.by_index(BY_NODE, &key.name);
     let namespaces: BTreeSet<&Text> = pods.iter().map(|pod| &pod.metadata.namespace).collect();
     let stored = namespaces.into_iter().flat_map(|namespace| caches.probe_markers.in_namespace(namespace));
+    let liveness = take::runs(&shared.settings.gates);
     let mut markers: Vec<Marker> = stored.map(|stored| marker(&stored)).collect();
     markers.sort_by(|one, other| one.key.cmp(&other.key));
-    let seen = Observed { name: key.name.clone(), node, object, pods, markers, liveness: false };
+    let seen = Observed { name: key.name.clone(), node, object, pods, markers, liveness };
     context.act(key, &nodepodprobe::plan(&seen).effects).await?;
     context.rest(key, rest(seen.pods.len()));
     Ok(Next::Done)

@@ -8,6 +8,7 @@ mod grace;
 mod hooks;
 mod images;
 mod lists;
+mod liveness;
 mod meta;
 mod probes;
 mod recreation;
