@@ -21,6 +21,7 @@ pub mod conditions;
 pub mod containerrecreaterequest;
 pub mod convert;
 pub mod crd;
+pub mod cron;
 pub mod daemonset;
 pub mod duration;
 pub mod env;

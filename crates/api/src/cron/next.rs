@@ -1,0 +1,53 @@
+//! The search for the next time that a clock shows.
+
+use jiff::{Timestamp, ToSpan as _, Zoned, civil::Date, tz::TimeZone};
+
+use super::Clock;
+
+/// How many years the search goes on.
+const YEARS: i16 = 5;
+
+impl Clock {
+    /// The first full minute after a time at which the clocks of a zone show what is asked for.
+    pub(super) fn next(&self, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
+        let fields = [self.minute, self.hour, self.day, self.month, self.weekday];
+        if fields.iter().any(|field| field.is_empty()) {
+            return None;
+        }
+        let minute = after.as_second().div_euclid(60).checked_add(1)?;
+        let mut now = Timestamp::from_second(minute.checked_mul(60)?).ok()?.to_zoned(zone.clone());
+        let last_year = now.year().checked_add(YEARS)?;
+        while now.year() <= last_year {
+            now = if !self.month.has(now.month()) {
+                begin_of(now.date().first_of_month().checked_add(1.month()).ok()?, zone)?
+            } else if !self.is_day(now.date()) {
+                begin_of(now.date().tomorrow().ok()?, zone)?
+            } else if !self.hour.has(now.hour()) {
+                next_hour(&now)?
+            } else if !self.minute.has(now.minute()) {
+                now.checked_add(1.minute()).ok()?
+            } else {
+                return Some(now.timestamp());
+            };
+        }
+        None
+    }
+
+    /// Where both fields of days ask for something, one of them is enough.
+    fn is_day(&self, date: Date) -> bool {
+        let day = self.day.has(date.day());
+        let weekday = self.weekday.has(date.weekday().to_sunday_zero_offset());
+        if self.day.star || self.weekday.star { day && weekday } else { day || weekday }
+    }
+}
+
+/// The first moment of a day; midnight, unless clocks are set forward then.
+fn begin_of(date: Date, zone: &TimeZone) -> Option<Zoned> {
+    date.to_zoned(zone.clone()).ok()?.start_of_day().ok()
+}
+
+/// The next full hour. Minute by minute where clocks are set in between.
+fn next_hour(now: &Zoned) -> Option<Zoned> {
+    let hour = now.checked_add((60 - i64::from(now.minute())).minutes()).ok()?;
+    if hour.offset() == now.offset() { Some(hour) } else { now.checked_add(1.minute()).ok() }
+}
