@@ -122,6 +122,16 @@ impl Local {
         self.server.post_sub(&target, binding, &WriteOptions::default()).await.map(|_| ())
     }
 
+    /// The scale of a target that names the subresource.
+    pub(crate) async fn scale(&self, target: &Target) -> Result<Value, Status> {
+        self.server.scale(target).await
+    }
+
+    /// Changes the scale of a target that names the subresource.
+    pub(crate) async fn patch_scale(&self, target: &Target, patch: &Patch) -> Result<(), Status> {
+        self.server.patch_sub(target, patch, &WriteOptions::default()).await.map(|_| ())
+    }
+
     /// Evicts a pod: deletes it if its disruption budget allows.
     pub async fn evict(&self, namespace: &str, pod: &str) -> Result<(), Status> {
         let pods = self.resource("", "pods")?;

@@ -6,9 +6,13 @@
 //! Reads go to the store itself (or to an index that is brought up to date before each handler starts), so a
 //! handler always sees its own last writes.
 
+mod autoscaler;
 mod claim;
+mod cronjob;
+mod daemonset;
 mod deployment;
 mod disruption;
+mod endpoints;
 mod furnish;
 mod garbage;
 mod graph;
@@ -18,8 +22,10 @@ mod node;
 mod object;
 mod pods;
 mod queue;
+mod quota;
 mod recorder;
 mod replicaset;
+mod revisions;
 mod sources;
 mod statefulset;
 mod volume;
@@ -58,14 +64,24 @@ pub enum Controller {
     GarbageCollector,
     /// Empties namespaces that are being deleted.
     Namespace,
-    /// Keeps the pods of ReplicaSets.
+    /// Keeps the pods of ReplicaSets and ReplicationControllers.
     ReplicaSet,
     /// Rolls out deployments.
     Deployment,
     /// Keeps the pods of StatefulSets.
     StatefulSet,
+    /// Keeps a pod of each DaemonSet on every node that fits.
+    DaemonSet,
     /// Runs jobs to their end.
     Job,
+    /// Starts jobs when their time has come.
+    CronJob,
+    /// Keeps the addresses behind services.
+    Endpoints,
+    /// Scales targets by their load.
+    Autoscaler,
+    /// Counts for quotas.
+    Quota,
     /// Binds claims to volumes.
     Volume,
     /// Watches over nodes: silence, taints, and pods that do not tolerate them.
@@ -109,10 +125,16 @@ enum Work {
     Garbage,
     Namespace,
     ReplicaSet,
+    Replication,
     Deployment,
     StatefulSet,
+    DaemonSet,
     Job,
     JobPod,
+    CronJob,
+    Service,
+    Autoscaler,
+    Quota,
     Claim,
     Volume,
     Node,
@@ -125,17 +147,33 @@ enum Work {
 impl Work {
     /// Whether every change of a pod is a reason to look again at all pods of the object.
     fn is_of_many_pods(self) -> bool {
-        matches!(self, Self::ReplicaSet | Self::Deployment | Self::StatefulSet | Self::Job | Self::Budget)
+        matches!(
+            self,
+            Self::ReplicaSet
+                | Self::Replication
+                | Self::Deployment
+                | Self::StatefulSet
+                | Self::DaemonSet
+                | Self::Job
+                | Self::Service
+                | Self::Quota
+                | Self::Budget
+        )
     }
 
     fn controller(self) -> Controller {
         match self {
             Self::Garbage => Controller::GarbageCollector,
             Self::Namespace => Controller::Namespace,
-            Self::ReplicaSet => Controller::ReplicaSet,
+            Self::ReplicaSet | Self::Replication => Controller::ReplicaSet,
             Self::Deployment => Controller::Deployment,
             Self::StatefulSet => Controller::StatefulSet,
+            Self::DaemonSet => Controller::DaemonSet,
             Self::Job | Self::JobPod => Controller::Job,
+            Self::CronJob => Controller::CronJob,
+            Self::Service => Controller::Endpoints,
+            Self::Autoscaler => Controller::Autoscaler,
+            Self::Quota => Controller::Quota,
             Self::Claim | Self::Volume => Controller::Volume,
             Self::Node | Self::Evict => Controller::NodeLifecycle,
             Self::Collect => Controller::PodCollector,
@@ -174,6 +212,11 @@ struct Context {
     wakes: Mutex<Vec<Key>>,
     /// Since when pods have to leave their node.
     leaving: Mutex<BTreeMap<(String, String), Timestamp>>,
+    daemon_pauses: Mutex<daemonset::Pauses>,
+    daemon_nodes: Mutex<daemonset::Nodes>,
+    rescheduled: Mutex<cronjob::Rescheduled>,
+    services: Mutex<endpoints::Services>,
+    autoscalers: Mutex<autoscaler::Memories>,
     node_grace: Duration,
     root_ca: Option<String>,
 }
@@ -228,11 +271,16 @@ async fn handle(cx: &Context, key: &Key) -> Outcome {
     match key.work {
         Work::Garbage => garbage::check(cx, key).await,
         Work::Namespace => namespace::sync(cx, key).await,
-        Work::ReplicaSet => replicaset::sync(cx, key).await,
+        Work::ReplicaSet | Work::Replication => replicaset::sync(cx, key).await,
         Work::Deployment => deployment::sync(cx, key).await,
         Work::StatefulSet => statefulset::sync(cx, key).await,
+        Work::DaemonSet => daemonset::sync(cx, key).await,
         Work::Job => job::sync(cx, key).await,
         Work::JobPod => job::forget_pod(cx, key).await,
+        Work::CronJob => cronjob::sync(cx, key).await,
+        Work::Service => endpoints::sync(cx, key).await,
+        Work::Autoscaler => autoscaler::sync(cx, key).await,
+        Work::Quota => quota::sync(cx, key).await,
         Work::Claim => volume::claim(cx, key).await,
         Work::Volume => volume::volume(cx, key).await,
         Work::Node => node::sync(cx, key).await,
@@ -259,6 +307,11 @@ pub async fn run(client: Local, options: Options) -> Infallible {
         recorder: Mutex::default(),
         wakes: Mutex::default(),
         leaving: Mutex::default(),
+        daemon_pauses: Mutex::default(),
+        daemon_nodes: Mutex::default(),
+        rescheduled: Mutex::default(),
+        services: Mutex::default(),
+        autoscalers: Mutex::default(),
         node_grace: options.node_grace,
         root_ca: options.root_ca.clone(),
     };

@@ -12,7 +12,7 @@ use crate::registry::{Registry, Resource, Subresource, Text, api_version};
 pub const GIT_VERSION: &str = "v1.35.8";
 
 /// The order in which groups are told: the real server's, by the priority it gives them. Others follow by name.
-const GROUP_ORDER: [&str; 16] = [
+const GROUP_ORDER: [&str; 17] = [
     "apps",
     "events.k8s.io",
     "authentication.k8s.io",
@@ -28,6 +28,7 @@ const GROUP_ORDER: [&str; 16] = [
     "apiextensions.k8s.io",
     "scheduling.k8s.io",
     "coordination.k8s.io",
+    "node.k8s.io",
     "discovery.k8s.io",
 ];
 

@@ -6,6 +6,7 @@
 
 mod autoscaling;
 mod batch;
+mod classes;
 mod config;
 mod create;
 mod defaults;
@@ -74,6 +75,13 @@ pub fn validate_create(group: &str, kind: &str, object: &Value) -> Vec<Error> {
         ("", "Node") => node::validate(object),
         ("", "PersistentVolumeClaim") => storage::validate_claim(object),
         ("", "PersistentVolume") => storage::validate_volume(object),
+        ("", "ReplicationController") => {
+            let mut found = classes::validate_replication(object);
+            found.extend(workload::validate_replication_template(object));
+            found
+        }
+        ("networking.k8s.io", "IngressClass") => classes::validate_ingress_class(object),
+        ("node.k8s.io", "RuntimeClass") => classes::validate_runtime_class(object),
         ("apps", "Deployment") => workload::validate_deployment(object),
         ("apps", "ReplicaSet") => workload::validate_replica_set(object),
         ("apps", "StatefulSet") => workload::validate_stateful_set(object),
@@ -113,7 +121,10 @@ pub fn validate_update(
         ("", "PersistentVolumeClaim", _) => storage::validate_claim_update(object, old),
         ("", "PersistentVolume", _) => storage::validate_volume_update(object, old),
         ("apps", _, _) => workload::validate_update(kind, object, old),
+        ("networking.k8s.io", "IngressClass", _) => classes::validate_ingress_class_update(object, old),
+        ("node.k8s.io", "RuntimeClass", _) => classes::validate_runtime_class_update(object, old),
         ("batch", "Job", _) => batch::validate_job_update(object, old),
+        ("batch", "CronJob", _) => batch::validate_cron_job_update(object, old),
         ("scheduling.k8s.io", "PriorityClass", _) => policy::validate_priority_class_update(object, old),
         ("storage.k8s.io", "StorageClass", _) => storage::validate_class_update(object, old),
         _ => validate_create(group, kind, object),

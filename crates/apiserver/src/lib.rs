@@ -19,6 +19,7 @@ pub mod discovery;
 pub mod field;
 pub mod jsonpath;
 pub mod kinds;
+pub mod metrics;
 pub mod openapi;
 pub mod patch;
 pub mod random;

@@ -8,6 +8,7 @@ mod create;
 mod decode;
 mod delete;
 mod duplicates;
+mod limits;
 mod list;
 mod meta;
 mod options;
@@ -34,6 +35,7 @@ pub use list::{ListOptions, Page, Selection, VersionMatch};
 pub(crate) use options::{Query, percent_decode};
 pub(crate) use output::Shape;
 pub(crate) use plugins::mutate as built_in_admission;
+pub(crate) use quota::status as quota_status;
 pub(crate) use sub::{Answer, set_condition};
 pub use watch::WatchOptions;
 

@@ -11,6 +11,7 @@ use crate::client::Local;
 use crate::clock::Clock;
 use crate::crd;
 use crate::discovery::Documents;
+use crate::metrics;
 use crate::openapi::Document;
 use crate::random::Random;
 use crate::registry::{Registry, Resource};
@@ -33,6 +34,7 @@ struct Inner {
     random: Mutex<Random>,
     admission: RwLock<Vec<Arc<dyn Admission>>>,
     logs: RwLock<Option<Arc<dyn LogSource>>>,
+    metrics: RwLock<Option<Arc<dyn metrics::Source>>>,
     documents: Documents,
     webhooks: Arc<Webhooks>,
     definitions: crd::Served,
@@ -118,6 +120,7 @@ impl Builder {
                 random: Mutex::new(Random::seeded(self.seed)),
                 admission: RwLock::default(),
                 logs: RwLock::default(),
+                metrics: RwLock::default(),
                 documents: Documents::default(),
                 webhooks: Arc::new(Webhooks::new(dispatcher)),
                 definitions: crd::Served::default(),
@@ -191,6 +194,19 @@ impl ApiServer {
     /// Where `pods/log` reads.
     pub(crate) fn log_source(&self) -> Option<Arc<dyn LogSource>> {
         self.inner.logs.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Serves `metrics.k8s.io` with what this source knows.
+    pub fn set_metrics_source(&self, source: Arc<dyn metrics::Source>) {
+        *self.inner.metrics.write().unwrap_or_else(PoisonError::into_inner) = Some(source);
+        for resource in metrics::resources() {
+            self.registry().insert(resource);
+        }
+    }
+
+    /// Who knows what nodes and pods use.
+    pub(crate) fn metrics_source(&self) -> Option<Arc<dyn metrics::Source>> {
+        self.inner.metrics.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The OpenAPI documents of what is served now.

@@ -22,7 +22,7 @@
 //! - a scheduler (selectors, affinity, taints, resources, spread; it does not preempt);
 //! - nodes, all driven by one task. What a kubelet does and how long it takes is a table ([`steps`]); what a
 //!   container does follows from its [`image`]: any name runs, some names crash, fail or dawdle;
-//! - logs, for `kubectl logs`;
+//! - logs, for `kubectl logs`, and [`load`], for `kubectl top` and autoscalers;
 //! - [`Machine`]: a node as programs on it see it, with its containers and images;
 //! - [`faults`], between a client and the server, and at the nodes.
 //!
@@ -38,6 +38,7 @@ pub mod history;
 pub mod image;
 mod json;
 mod kubelet;
+pub mod load;
 mod logs;
 pub mod machine;
 mod node;

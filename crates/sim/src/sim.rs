@@ -15,6 +15,7 @@ use crate::faults::Faults;
 use crate::history::Recorder;
 use crate::image::{Behaviour, Images};
 use crate::kubelet::{Command, Control, Kubelets, Options};
+use crate::load::Load;
 use crate::logs::Logs;
 use crate::machine::{Machine, Machines, Stations};
 use crate::node::Node;
@@ -156,6 +157,7 @@ impl Builder {
         let clock = Clock::starting_at(self.start).with_speed(self.speed);
         let server = ApiServer::builder().clock(clock).seed(self.seed).build();
         server.set_log_source(Arc::new(Logs { store: server.store().clone(), clock }));
+        server.set_metrics_source(Arc::new(Load { store: server.store().clone() }));
         let faults = Faults::seeded(self.seed);
         faults.latency(self.latency);
         Sim {

@@ -16,6 +16,7 @@ use crate::registry::Resource;
 use crate::status::Status;
 
 pub(super) use pods::{collect, evict};
+pub(super) use taints::tolerates;
 
 const COMPONENT: &str = "node-controller";
 const CONDITIONS: [&str; 4] = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];

@@ -1,4 +1,4 @@
-//! ReplicaSets: so many pods of one template.
+//! ReplicaSets and their elders, ReplicationControllers: so many pods of one template.
 
 mod ranking;
 
@@ -14,22 +14,36 @@ use super::object::{
 };
 use super::pods::Pod;
 use super::recorder::Involved;
-use super::{Context, Key, Outcome, claim};
+use super::{Context, Key, Outcome, Work, claim};
 use crate::registry::Resource;
 use crate::rest::{DeleteOptions, Preconditions};
 use crate::selector::Labels;
 use crate::status::Status;
 
-const COMPONENT: &str = "replicaset-controller";
+/// The name under which events are recorded.
+fn component(sets: &Resource) -> &'static str {
+    if sets.group.is_empty() { "replication-controller" } else { "replicaset-controller" }
+}
+
+/// Which pods belong to a set. A ReplicationController has plain labels.
+fn selector(sets: &Resource, set: &Value) -> Option<Labels> {
+    let selector = set.pointer("/spec/selector")?;
+    let wrapped = if sets.group.is_empty() { json!({"matchLabels": selector}) } else { selector.clone() };
+    Labels::from_object(Some(&wrapped)).ok()
+}
+
 /// Most pods that one pass creates or deletes.
 const BURST: usize = 500;
 
 /// Brings one ReplicaSet closer to what it wants.
 pub(super) async fn sync(cx: &Context, key: &Key) -> Outcome {
-    let sets = cx.client.resource("apps", "replicasets")?;
+    let sets = match key.work {
+        Work::Replication => cx.client.resource("", "replicationcontrollers")?,
+        _ => cx.client.resource("apps", "replicasets")?,
+    };
     let Some(record) = or_gone(cx.client.get(&sets, &key.namespace, &key.name))? else { return Ok(None) };
     let set = record.value();
-    let Ok(selector) = Labels::from_object(set.pointer("/spec/selector")) else { return Ok(None) };
+    let Some(selector) = selector(&sets, &set) else { return Ok(None) };
     let pods = claim::pods(cx, &sets, &set, &selector).await?;
     let active: Vec<Arc<Pod>> = pods.into_iter().filter(|pod| pod.is_active()).collect();
     let acted = if deleting(&set) { Ok(()) } else { scale(cx, &sets, &set, active.clone()).await };
@@ -108,13 +122,13 @@ async fn create(cx: &Context, sets: &Arc<Resource>, set: &Value, missing: usize)
             match result {
                 Ok(record) => {
                     let message = format!("Created pod: {}", record.name);
-                    cx.record(COMPONENT, &involved, "Normal", "SuccessfulCreate", &message).await;
+                    cx.record(component(sets), &involved, "Normal", "SuccessfulCreate", &message).await;
                 }
                 // The namespace is going away, and the set with it.
                 Err(status) if is_terminating(&status) => return Ok(()),
                 Err(status) => {
                     let message = format!("Error creating: {}", status.message);
-                    cx.record(COMPONENT, &involved, "Warning", "FailedCreate", &message).await;
+                    cx.record(component(sets), &involved, "Warning", "FailedCreate", &message).await;
                     failure = Some(status);
                 }
             }
@@ -139,12 +153,12 @@ async fn delete(cx: &Context, sets: &Arc<Resource>, set: &Value, doomed: &[Arc<P
         match or_gone(cx.client.delete(&pods, &record.namespace, &record.name, &options).await) {
             Ok(Some(_)) => {
                 let message = format!("Deleted pod: {}", record.name);
-                cx.record(COMPONENT, &involved, "Normal", "SuccessfulDelete", &message).await;
+                cx.record(component(sets), &involved, "Normal", "SuccessfulDelete", &message).await;
             }
             Ok(None) => {}
             Err(status) => {
                 let message = format!("Error deleting: {}", status.message);
-                cx.record(COMPONENT, &involved, "Warning", "FailedDelete", &message).await;
+                cx.record(component(sets), &involved, "Warning", "FailedDelete", &message).await;
                 failure = Some(status);
             }
         }

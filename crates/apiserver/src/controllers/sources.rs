@@ -108,7 +108,7 @@ fn tables(all: Vec<Arc<Resource>>) -> BTreeMap<Arc<str>, Arc<Resource>> {
         (own, !resource.needs_conversion())
     };
     let mut served: BTreeMap<Arc<str>, Arc<Resource>> = BTreeMap::new();
-    for resource in all.into_iter().filter(|resource| resource.verbs.contains(&"list")) {
+    for resource in all.into_iter().filter(|resource| resource.verbs.contains(&"watch")) {
         let better = served.get(&resource.table).is_none_or(|known| rank(&resource) > rank(known));
         if better {
             served.insert(resource.table.clone(), resource);

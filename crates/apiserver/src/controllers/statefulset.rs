@@ -47,7 +47,7 @@ pub(super) async fn sync(cx: &Context, key: &Key) -> Outcome {
     if deleting(&set) {
         return Ok(None);
     }
-    let revisions = revisions::settle(cx, &sets, &set, &pods).await?;
+    let revisions = revisions::settle(cx, &sets, &set).await?;
     let pass = Pass {
         cx,
         sets,

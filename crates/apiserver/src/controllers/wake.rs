@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use serde_json::{Value, json};
+
 use super::graph::Owner;
 use super::object::{controller_of, text};
 use super::pods::Pod;
-use super::{Context, Key, Work, furnish, garbage};
+use super::{Context, Key, Work, cronjob, daemonset, endpoints, furnish, garbage, lock};
 use crate::registry::Resource;
 use crate::selector::Labels;
 use crate::store::{Event, EventKind, Record};
@@ -20,6 +22,7 @@ pub(super) fn keys(cx: &Context, resource: &Arc<Resource>, event: &Event, keys: 
             keys.push(Key::new(Work::Namespace, "", &record.namespace));
         }
     }
+    quotas(cx, resource, record, keys);
     let own = |work| Key::new(work, &record.namespace, &record.name);
     match &*resource.table {
         "/namespaces" => {
@@ -42,8 +45,16 @@ pub(super) fn keys(cx: &Context, resource: &Arc<Resource>, event: &Event, keys: 
         }
         "/persistentvolumes" => volume(cx, record, keys),
         "apps/statefulsets" => keys.push(own(Work::StatefulSet)),
+        "apps/daemonsets" => keys.push(own(Work::DaemonSet)),
+        "batch/cronjobs" => {
+            cronjob::note(cx, event);
+            keys.push(own(Work::CronJob));
+        }
         "batch/jobs" => {
             keys.push(own(Work::Job));
+            if let Some(("CronJob", name, _)) = controller_of(&record.value()) {
+                keys.push(Key::new(Work::CronJob, &record.namespace, name));
+            }
             if event.kind == EventKind::Deleted {
                 let pods = cx.pods().controlled(&record.uid);
                 keys.extend(
@@ -52,17 +63,40 @@ pub(super) fn keys(cx: &Context, resource: &Arc<Resource>, event: &Event, keys: 
             }
         }
         "policy/poddisruptionbudgets" => keys.push(own(Work::Budget)),
+        "autoscaling/horizontalpodautoscalers" => keys.push(own(Work::Autoscaler)),
+        "/services" => {
+            lock(&cx.services).observe(event);
+            keys.push(own(Work::Service));
+        }
+        // Somebody may have changed or deleted what is ours.
+        "/endpoints" => keys.push(own(Work::Service)),
+        "discovery.k8s.io/endpointslices" => {
+            let service = endpoints::service_of(record);
+            keys.extend(service.map(|service| Key::new(Work::Service, &record.namespace, service)));
+        }
         "/pods" => {
             let (before, after) = cx.pods().observe(event);
+            let services = lock(&cx.services).selecting(before.as_deref(), after.as_deref());
+            keys.extend(services.iter().map(|name| Key::new(Work::Service, &record.namespace, name)));
             pod(cx, before.as_deref(), after.as_deref(), keys);
         }
         "apps/replicasets" => {
             keys.push(own(Work::ReplicaSet));
             replica_set(cx, record, keys);
         }
+        "/replicationcontrollers" => keys.push(own(Work::Replication)),
         "apps/deployments" => keys.push(own(Work::Deployment)),
         _ => {}
     }
+}
+
+/// The quotas of a namespace in which something changed. Events and leases come too often to be counted.
+fn quotas(cx: &Context, resource: &Resource, record: &Record, keys: &mut Vec<Key>) {
+    if record.namespace.is_empty() || matches!(&*resource.table, "/events" | "coordination.k8s.io/leases") {
+        return;
+    }
+    let (_, quotas) = cx.client.server().store().list("/resourcequotas", Some(&record.namespace));
+    keys.extend(quotas.iter().map(|quota| Key::new(Work::Quota, &quota.namespace, &quota.name)));
 }
 
 /// What the garbage collector has to look at.
@@ -92,7 +126,9 @@ pub(super) fn resources_changed(cx: &Context, keys: &mut Vec<Key>) {
 fn controller_work(owner: &Owner) -> Option<Work> {
     match (&*owner.api_version, &*owner.kind) {
         ("apps/v1", "ReplicaSet") => Some(Work::ReplicaSet),
+        ("v1", "ReplicationController") => Some(Work::Replication),
         ("apps/v1", "StatefulSet") => Some(Work::StatefulSet),
+        ("apps/v1", "DaemonSet") => Some(Work::DaemonSet),
         ("batch/v1", "Job") => Some(Work::Job),
         _ => None,
     }
@@ -170,11 +206,16 @@ fn budgets(cx: &Context, before: Option<&Pod>, after: Option<&Pod>, keys: &mut V
     }
 }
 
-/// The pods of a node whose taints changed, or that is gone.
+/// The pods of a node whose taints changed, or that is gone; and daemons that may come to it or leave it.
 fn node(cx: &Context, event: &Event, keys: &mut Vec<Key>) {
-    let taints = |record: &Record| record.value().pointer("/spec/taints").cloned();
     let gone = event.kind == EventKind::Deleted;
-    if !gone && event.old.as_deref().and_then(taints) == taints(&event.new) {
+    let (old, new) = (event.old.as_ref().map(|old| old.value()), event.new.value());
+    if gone || daemonset::matters(old.as_ref(), &new) {
+        let (_, sets) = cx.client.server().store().list("apps/daemonsets", None);
+        keys.extend(sets.iter().map(|set| Key::new(Work::DaemonSet, &set.namespace, &set.name)));
+    }
+    let taints = |node: &Value| node.pointer("/spec/taints").cloned();
+    if !gone && old.as_ref().and_then(taints) == taints(&new) {
         return;
     }
     for pod in cx.pods().on_node(&event.new.name) {
@@ -197,16 +238,22 @@ fn volume(cx: &Context, record: &Record, keys: &mut Vec<Key>) {
 }
 
 /// The tables whose objects adopt pods.
-const ADOPTERS: [(&str, Work); 3] = [
+const ADOPTERS: [(&str, Work); 5] = [
+    ("/replicationcontrollers", Work::Replication),
     ("apps/replicasets", Work::ReplicaSet),
     ("apps/statefulsets", Work::StatefulSet),
+    ("apps/daemonsets", Work::DaemonSet),
     ("batch/jobs", Work::Job),
 ];
 
 /// Wakes the objects of a table that select an object nobody controls.
 fn adopters(cx: &Context, table: &str, orphan: &Record, work: Work, keys: &mut Vec<Key>) {
     for record in cx.client.server().store().list(table, Some(&orphan.namespace)).1 {
-        let selector = Labels::from_object(record.value().pointer("/spec/selector"));
+        let value = record.value();
+        let selector = match (work, value.pointer("/spec/selector")) {
+            (Work::Replication, selector) => Labels::from_object(Some(&json!({"matchLabels": selector}))),
+            (_, selector) => Labels::from_object(selector),
+        };
         if selector.is_ok_and(|selector| selector.matches_by(|key| orphan.label(key))) {
             keys.push(Key::new(work, &record.namespace, &record.name));
         }

@@ -4,6 +4,7 @@ use super::object::{equal, get, integer, text};
 use super::{errors, immutable, not_negative};
 use crate::field::Error;
 use crate::selector::Labels;
+use kruise_api::cron::{self, Schedule};
 use kruise_api::kubernetes::validation::{self, Options};
 use serde_json::Value;
 
@@ -75,25 +76,26 @@ fn job_spec(found: &mut Vec<Error>, spec: &Value, path: &str) {
 }
 
 pub(super) fn validate_cron_job(object: &Value) -> Vec<Error> {
+    let mut found = cron_job_spec(object, None);
+    let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    // Names of its jobs are eleven letters longer.
+    if name.len() > 52 {
+        found.push(Error::invalid("metadata.name", name, "must be no more than 52 characters"));
+    }
+    found
+}
+
+pub(super) fn validate_cron_job_update(object: &Value, old: &Value) -> Vec<Error> {
+    cron_job_spec(object, old.get("spec"))
+}
+
+fn cron_job_spec(object: &Value, old: Option<&Value>) -> Vec<Error> {
     let mut found = Vec::new();
     let spec = object.get("spec").unwrap_or(NULL);
-    let schedule = text(spec, "schedule");
-    if schedule.is_empty() {
-        found.push(Error::required("spec.schedule", ""));
-    } else {
-        let parts = schedule.split_whitespace().count();
-        let named = schedule.starts_with('@');
-        if schedule.contains("TZ") {
-            let detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
-            found.push(Error::invalid("spec.schedule", schedule, detail));
-        } else if !named && parts != 5 {
-            let fields: Vec<&str> = schedule.split_whitespace().collect();
-            let detail = format!("expected exactly 5 fields, found {parts}: [{}]", fields.join(" "));
-            found.push(Error::invalid("spec.schedule", schedule, detail));
-        }
-    }
-    for member in ["startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"] {
-        not_negative(&mut found, spec, member, "spec");
+    schedule(&mut found, spec, old);
+    not_negative(&mut found, spec, "startingDeadlineSeconds", "spec");
+    if old.is_none_or(|old| get(old, "timeZone") != get(spec, "timeZone")) {
+        time_zone(&mut found, spec);
     }
     match text(spec, "concurrencyPolicy") {
         "Allow" | "Forbid" | "Replace" => {}
@@ -103,16 +105,64 @@ pub(super) fn validate_cron_job(object: &Value) -> Vec<Error> {
             found.push(Error::not_supported("spec.concurrencyPolicy", other, &allowed));
         }
     }
-    let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-    if name.len() > 52 {
-        found.push(Error::invalid("metadata.name", name, "must be no more than 52 characters"));
-    }
     let template = spec.pointer("/jobTemplate/spec").unwrap_or(NULL);
     job_spec(&mut found, template, "spec.jobTemplate.spec");
+    if let Some(selector) = get(template, "selector") {
+        let detail = "`selector` will be auto-generated";
+        found.push(Error::invalid("spec.jobTemplate.spec.selector", selector.clone(), detail));
+    }
     if template.get("manualSelector").and_then(Value::as_bool) == Some(true) {
         found.push(Error::not_supported("spec.jobTemplate.spec.manualSelector", true, &["nil", "false"]));
     }
+    for member in ["successfulJobsHistoryLimit", "failedJobsHistoryLimit"] {
+        not_negative(&mut found, spec, member, "spec");
+    }
     found
+}
+
+fn schedule(found: &mut Vec<Error>, spec: &Value, old: Option<&Value>) {
+    let schedule = text(spec, "schedule");
+    if schedule.is_empty() {
+        found.push(Error::required("spec.schedule", ""));
+        return;
+    }
+    if let Err(error) = Schedule::parse(schedule) {
+        found.push(Error::invalid("spec.schedule", schedule, error.to_string()));
+    }
+    // A zone inside the schedule is only borne where it was before.
+    let borne = old.is_some_and(|old| text(old, "schedule").contains("TZ"));
+    let detail = match (schedule.contains("TZ"), borne) {
+        (true, true) if get(spec, "timeZone").is_some() => {
+            "cannot use both timeZone field and TZ or CRON_TZ in schedule"
+        }
+        (true, false) => "cannot use TZ or CRON_TZ in schedule, use timeZone field instead",
+        _ => return,
+    };
+    found.push(Error::invalid("spec.schedule", schedule, detail));
+}
+
+fn time_zone(found: &mut Vec<Error>, spec: &Value) {
+    let Some(zone) = get(spec, "timeZone").and_then(Value::as_str) else { return };
+    let mut wrong = |detail: String| found.push(Error::invalid("spec.timeZone", zone, detail));
+    if zone.is_empty() {
+        return wrong("timeZone must be nil or non-empty string".to_owned());
+    }
+    let is_part = |part: &str| {
+        !matches!(part, "" | "." | "..")
+            && !part.starts_with('-')
+            && part.len() <= 14
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_+".contains(&byte))
+    };
+    if !zone.split('/').all(is_part) {
+        return wrong(format!("unknown time zone {zone}"));
+    }
+    if zone.eq_ignore_ascii_case("Local") {
+        let detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
+        return wrong(detail.to_owned());
+    }
+    if cron::time_zone(zone).is_none() {
+        wrong(format!("unknown time zone {zone}"));
+    }
 }
 
 /// Members of the template that may change while the job is suspended and has not started.

@@ -28,6 +28,7 @@ pub fn defaults(group: &str, version: &str, kind: &str, object: &mut Value) {
         ("", "PersistentVolume") => persistent_volume(object),
         ("", "Endpoints") => endpoints(object),
         ("", "LimitRange") => limit_range(object),
+        ("", "ReplicationController") => replication_controller(object),
         ("apps", "Deployment") => deployment(object),
         ("apps", "ReplicaSet") => spec(object, |spec| set_absent(spec, "replicas", 1)),
         ("apps", "StatefulSet") => stateful_set(object),
@@ -44,6 +45,12 @@ pub fn defaults(group: &str, version: &str, kind: &str, object: &mut Value) {
         }),
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => role_binding(object),
         ("networking.k8s.io", "NetworkPolicy") => network_policy(object),
+        ("networking.k8s.io", "IngressClass") => spec(object, |spec| {
+            if let Some(reference) = spec.get_mut("parameters").and_then(Value::as_object_mut) {
+                set_absent(reference, "scope", "Cluster");
+            }
+        }),
+        ("storage.k8s.io", "CSIDriver") => storage_driver(object),
         ("discovery.k8s.io", "EndpointSlice") => with_map(object, |slice| {
             for port in items(slice, "ports") {
                 set_absent(port, "name", "");
@@ -225,6 +232,39 @@ fn limit_range(range: &mut Value) {
                     }
                 }
             }
+        }
+    });
+}
+
+/// Selects by the labels of its template, and has them too, unless it says otherwise.
+fn replication_controller(controller: &mut Value) {
+    let labels =
+        controller.pointer("/spec/template/metadata/labels").filter(|labels| labels.is_object()).cloned();
+    with_map(controller, |controller| {
+        if let (Some(meta), Some(labels)) = (child_or_new(controller, "metadata"), &labels) {
+            set_absent(meta, "labels", labels.clone());
+        }
+    });
+    spec(controller, |spec| {
+        set_absent(spec, "replicas", 1);
+        if let Some(labels) = labels {
+            set_absent(spec, "selector", labels);
+        }
+        if let Some(template) = spec.get_mut("template") {
+            shared::pod_template_spec(template, &Options::KUBERNETES);
+        }
+    });
+}
+
+fn storage_driver(driver: &mut Value) {
+    spec(driver, |spec| {
+        set_absent(spec, "attachRequired", true);
+        for key in ["podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount"] {
+            set_absent(spec, key, false);
+        }
+        set_absent(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
+        if spec.get("volumeLifecycleModes").and_then(Value::as_array).is_none_or(Vec::is_empty) {
+            spec.insert("volumeLifecycleModes".to_owned(), json!(["Persistent"]));
         }
     });
 }

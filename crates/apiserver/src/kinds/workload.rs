@@ -66,6 +66,17 @@ fn always_restarts(found: &mut Vec<Error>, spec: &Value, kind: &str) {
     }
 }
 
+/// The template of a ReplicationController, if it has one.
+pub(super) fn validate_replication_template(object: &Value) -> Vec<Error> {
+    let mut found = Vec::new();
+    let spec = spec_of(object);
+    if get(spec, "template").is_some() {
+        template(&mut found, spec, &Options::default());
+        always_restarts(&mut found, spec, "ReplicationController");
+    }
+    found
+}
+
 pub(super) fn validate_deployment(object: &Value) -> Vec<Error> {
     let mut found = Vec::new();
     let spec = spec_of(object);

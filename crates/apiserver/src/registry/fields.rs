@@ -29,7 +29,7 @@ fn value(kind: &str, object: &Value, label: &str) -> Option<String> {
         ("Pod", "spec.hostNetwork") => Some(text(at(object, label)).unwrap_or_else(|| "false".to_owned())),
         ("Node", "spec.unschedulable") => Some(text(at(object, label)).unwrap_or_else(|| "false".to_owned())),
         ("Job", "status.successful") => Some(number(at(object, "status.succeeded"))),
-        ("ReplicaSet", "status.replicas") => Some(number(at(object, label))),
+        ("ReplicaSet" | "ReplicationController", "status.replicas") => Some(number(at(object, label))),
         ("Event", _) => event(object, label),
         _ => text(at(object, label)),
     }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::decode::{metadata, settle_namespace, settle_shape};
 use super::update::report_unknown;
-use super::{Target, WriteOptions, meta, plugins, quota, strategy};
+use super::{Target, WriteOptions, limits, meta, plugins, quota, strategy};
 use crate::admission::{Attributes, Operation};
 use crate::server::ApiServer;
 use crate::status::Status;
@@ -82,9 +82,10 @@ impl ApiServer {
         for hook in &hooks {
             hook.validate(&named, Some(&object)).await?;
         }
-        let draft = self.draft(resource, object).await?;
+        limits::check(self, resource, &target.namespace, &name, &object)?;
         // Right before storing. What another thread stores at this moment is not counted.
-        quota::admit(self, resource, &target.namespace, &name)?;
+        quota::admit(self, resource, &target.namespace, &name, &object)?;
+        let draft = self.draft(resource, object).await?;
         let stored = if options.dry_run {
             match self.store().get(&resource.table, &target.namespace, &name) {
                 Some(_) => Err(Refused::Exists),

@@ -6,7 +6,7 @@
 use kruise_api::json::pointer as at;
 use serde_json::{Value, json};
 
-use super::Target;
+use super::{Target, limits};
 use crate::admission::{Attributes, Operation};
 use crate::kinds;
 use crate::registry::Resource;
@@ -66,6 +66,7 @@ pub(crate) fn mutate(attributes: &Attributes<'_>, object: &mut Value) -> Result<
             let (value, preemption) = priority(server, resource, object)?;
             kinds::admit_pod(object, value, &preemption);
             service_account(server, resource, namespace, object)?;
+            limits::fill(server, namespace, object);
         }
         _ => {}
     }

@@ -1,32 +1,26 @@
-//! Quotas: how many objects of a kind a namespace may have.
+//! Quotas: how many objects of a kind a namespace may have, and how much its pods and claims may ask for.
 //!
-//! Objects are counted when one is created, so that a deletion or a higher limit counts at once. Only numbers of
-//! objects are limited (`pods`, `count/…` and their like), not amounts of CPU, memory or storage.
+//! Usage is counted when something is created, so that a deletion or a higher limit counts at once; a controller writes
+//! it into the status for people.
 
-use serde_json::Value;
+mod usage;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
 
 use crate::registry::Resource;
 use crate::server::ApiServer;
 use crate::status::Status;
 use kruise_api::kubernetes::quantity::Quantity;
 
-/// Kinds that may be counted by their plain plural too.
-const PLAIN: [&str; 7] = [
-    "/pods",
-    "/services",
-    "/secrets",
-    "/configmaps",
-    "/resourcequotas",
-    "/replicationcontrollers",
-    "/persistentvolumeclaims",
-];
-
-/// Refuses an object that would be one too many.
+/// Refuses an object that would be too much.
 pub(super) fn admit(
     server: &ApiServer,
     resource: &Resource,
     namespace: &str,
     name: &str,
+    object: &Value,
 ) -> Result<(), Status> {
     if !resource.namespaced {
         return Ok(());
@@ -34,40 +28,78 @@ pub(super) fn admit(
     let (_, quotas) = server.store().list("/resourcequotas", Some(namespace));
     for quota in quotas.iter().filter(|quota| !quota.deleting) {
         let value = quota.value();
+        if !usage::covers(&value, &resource.table, object) {
+            continue;
+        }
         let Some(hard) = value.pointer("/spec/hard").and_then(Value::as_object) else { continue };
-        for (key, limit) in hard.iter().filter(|(key, _)| counts(key, resource)) {
-            let Ok(limit) = Quantity::from_json(limit) else { continue };
-            let used = in_use(server, resource, namespace);
-            if used + 1 > limit.value() {
-                let why = format!(
-                    "exceeded quota: {}, requested: {key}=1, used: {key}={used}, limited: {key}={}",
-                    quota.name,
-                    limit.value()
-                );
-                return Err(Status::forbidden(resource.group_resource(), name, why));
-            }
+        let refuse = |why: String| Err(Status::forbidden(resource.group_resource(), name, why));
+        if let Some(missing) = usage::missing(hard, &resource.table, object) {
+            return refuse(format!("failed quota: {}: must specify {missing}", quota.name));
+        }
+        let over = exceeded(server, namespace, &value, hard, (&resource.table, object));
+        if !over.is_empty() {
+            let list = |pick: fn(&Over) -> &Quantity| {
+                over.iter().map(|(key, one)| format!("{key}={}", pick(one))).collect::<Vec<_>>().join(",")
+            };
+            return refuse(format!(
+                "exceeded quota: {}, requested: {}, used: {}, limited: {}",
+                quota.name,
+                list(|one| &one.requested),
+                list(|one| &one.used),
+                list(|one| &one.limit)
+            ));
         }
     }
     Ok(())
 }
 
-/// Whether a limit is about this kind.
-fn counts(key: &str, resource: &Resource) -> bool {
-    let plain = PLAIN.contains(&resource.table.as_ref()) && *key == *resource.plural;
-    let full = if resource.group.is_empty() {
-        format!("count/{}", resource.plural)
-    } else {
-        format!("count/{}.{}", resource.plural, resource.group)
-    };
-    plain || key == full
+/// One limit that would be passed.
+struct Over {
+    requested: Quantity,
+    used: Quantity,
+    limit: Quantity,
 }
 
-/// Pods that have ended do not count.
-fn in_use(server: &ApiServer, resource: &Resource, namespace: &str) -> i128 {
-    let (_, records) = server.store().list(&resource.table, Some(namespace));
-    let has_ended = |object: &Value| {
-        let phase = object.pointer("/status/phase").and_then(Value::as_str);
-        resource.table.as_ref() == "/pods" && matches!(phase, Some("Failed" | "Succeeded"))
-    };
-    records.iter().filter(|record| !has_ended(&record.value())).fold(0, |count, _| count + 1)
+fn exceeded(
+    server: &ApiServer,
+    namespace: &str,
+    quota: &Value,
+    hard: &Map<String, Value>,
+    (table, object): (&str, &Value),
+) -> BTreeMap<String, Over> {
+    let mut over = BTreeMap::new();
+    for (key, limit) in hard {
+        let Some(requested) = usage::amount(key, table, object).filter(|amount| !amount.is_zero()) else {
+            continue;
+        };
+        let Ok(limit) = Quantity::from_json(limit) else { continue };
+        let used = in_use(server, namespace, quota, key);
+        if used.plus(&requested) > limit {
+            over.insert(key.clone(), Over { requested, used, limit });
+        }
+    }
+    over
+}
+
+/// What the objects of a namespace use of one limit of a quota.
+fn in_use(server: &ApiServer, namespace: &str, quota: &Value, key: &str) -> Quantity {
+    let Some(table) = usage::table(key) else { return Quantity::from_integer(0) };
+    let (_, records) = server.store().list(&table, Some(namespace));
+    let amounts = records.iter().map(|record| record.value()).filter_map(|object| {
+        if !usage::covers(quota, &table, &object) {
+            return None;
+        }
+        usage::amount(key, &table, &object)
+    });
+    amounts.reduce(|sum, one| sum.plus(&one)).unwrap_or_else(|| Quantity::from_integer(0))
+}
+
+/// The status of a quota: its limits, and what is used of them.
+pub(crate) fn status(server: &ApiServer, namespace: &str, quota: &Value) -> Value {
+    let hard = quota.pointer("/spec/hard").and_then(Value::as_object).cloned().unwrap_or_default();
+    let used: Map<String, Value> = hard
+        .keys()
+        .map(|key| (key.clone(), Value::String(in_use(server, namespace, quota, key).to_string())))
+        .collect();
+    serde_json::json!({"hard": hard, "used": used})
 }

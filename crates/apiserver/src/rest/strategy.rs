@@ -3,6 +3,7 @@
 
 pub(super) mod service;
 
+use kruise_api::annotations::DAEMONSET_TEMPLATE_GENERATION;
 use kruise_api::json::pointer as at;
 use serde_json::{Map, Value, json};
 
@@ -29,6 +30,7 @@ pub(super) fn prepare_create(server: &ApiServer, resource: &Resource, object: &m
     match resource.table.as_ref() {
         "/namespaces" => namespace(map),
         "/services" => service::allocate(server, object),
+        "apps/daemonsets" => set_template_generation(object, 1),
         _ => {}
     }
     resource.rules.prepare_create(resource, object);
@@ -43,7 +45,7 @@ fn initial_status(resource: &Resource) -> Option<Value> {
         "Pod" | "PersistentVolumeClaim" | "PersistentVolume" => json!({"phase": "Pending"}),
         "Namespace" => json!({"phase": "Active"}),
         "Service" | "Ingress" => json!({"loadBalancer": {}}),
-        "ReplicaSet" => json!({"replicas": 0}),
+        "ReplicaSet" | "ReplicationController" => json!({"replicas": 0}),
         "StatefulSet" => json!({"availableReplicas": 0, "replicas": 0}),
         "DaemonSet" => json!({
             "currentNumberScheduled": 0, "desiredNumberScheduled": 0, "numberMisscheduled": 0, "numberReady": 0
@@ -57,6 +59,20 @@ fn initial_status(resource: &Resource) -> Option<Value> {
         "HorizontalPodAutoscaler" => json!({"currentMetrics": null, "desiredReplicas": 0}),
         _ => json!({}),
     })
+}
+
+/// DaemonSets count the changes of their template in an annotation, which is the server's.
+fn template_generation(set: &Value) -> i64 {
+    let annotations = at(set, "/metadata/annotations");
+    let known = annotations.and_then(|annotations| annotations.get(DAEMONSET_TEMPLATE_GENERATION));
+    known.and_then(Value::as_str).and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+fn set_template_generation(set: &mut Value, generation: i64) {
+    let Some(meta) = set.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    if let Some(annotations) = meta.entry("annotations").or_insert_with(|| json!({})).as_object_mut() {
+        annotations.insert(DAEMONSET_TEMPLATE_GENERATION.to_owned(), json!(generation.to_string()));
+    }
 }
 
 /// Every namespace carries its name as a label.
@@ -85,6 +101,10 @@ pub(super) fn prepare_update(
             if resource.table.as_ref() == "/services" {
                 service::keep(object, old);
                 service::allocate(server, object);
+            }
+            if resource.table.as_ref() == "apps/daemonsets" {
+                let changed = at(object, "/spec/template") != at(old, "/spec/template");
+                set_template_generation(object, template_generation(old) + i64::from(changed));
             }
             if resource.kind == "Namespace" && resource.group.is_empty() {
                 carry_path(object, old, "spec", "finalizers");

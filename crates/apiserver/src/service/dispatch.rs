@@ -11,6 +11,7 @@ use super::response;
 use crate::admission::{User, Warnings};
 use crate::body::ApiBody;
 use crate::discovery;
+use crate::metrics;
 use crate::openapi;
 use crate::patch::{Accepts, Patch};
 use crate::registry::Resource;
@@ -176,7 +177,10 @@ impl Call<'_> {
             let answer = self.server.get_sub(&self.target, &self.query).await?;
             return self.answer(StatusCode::OK, answer).await;
         }
-        let record = self.server.get(&self.target)?;
+        let record = match self.target.resource.group == metrics::GROUP {
+            true => self.server.metrics(&self.target)?,
+            false => self.server.get(&self.target)?,
+        };
         self.answer(StatusCode::OK, Answer::Record(record)).await
     }
 
@@ -184,7 +188,10 @@ impl Call<'_> {
         let (encoding, shape) = self.negotiate(Answered::List)?;
         let resource = &self.target.resource;
         let options = ListOptions::from_query(resource, &self.query)?;
-        let page = self.server.list(&self.target, &options)?;
+        let page = match resource.group == metrics::GROUP {
+            true => self.server.list_metrics(&self.target, &options),
+            false => self.server.list(&self.target, &options)?,
+        };
         response::encoded(StatusCode::OK, self.server.list_bytes(resource, &page, shape).await?, encoding)
     }
 

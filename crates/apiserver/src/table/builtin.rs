@@ -61,6 +61,8 @@ const EVENT: &[Column] = &[
     wide("Count"),
     wide("Name"),
 ];
+const USAGE: &[Column] = &[NAME, text("cpu"), text("memory"), text("Window")];
+const METRICS: &str = "metrics.k8s.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
 const ADMISSION: &str = "admissionregistration.k8s.io";
 
@@ -117,6 +119,10 @@ static KINDS: &[Kind] = &[
         NAME, text("Class"), text("Hosts"), text("Address"), text("Ports"), AGE] },
     Kind { group: "networking.k8s.io", kind: "NetworkPolicy", cells: config::network_policy, columns: &[
         NAME, text("Pod-Selector"), AGE] },
+    Kind { group: "networking.k8s.io", kind: "IngressClass", cells: cluster::ingress_class, columns: &[
+        NAME, text("Controller"), text("Parameters"), AGE] },
+    Kind { group: "node.k8s.io", kind: "RuntimeClass", cells: config::runtime_class, columns: &[
+        NAME, text("Handler"), AGE] },
     Kind { group: "discovery.k8s.io", kind: "EndpointSlice", cells: cluster::endpoint_slice, columns: &[
         NAME, text("AddressType"), text("Ports"), text("Endpoints"), AGE] },
     Kind { group: "coordination.k8s.io", kind: "Lease", cells: cluster::lease, columns: &[NAME, text("Holder"), AGE] },
@@ -124,9 +130,18 @@ static KINDS: &[Kind] = &[
         NAME, text("Provisioner"), text("ReclaimPolicy"), text("VolumeBindingMode"), text("AllowVolumeExpansion"), AGE] },
     Kind { group: "storage.k8s.io", kind: "VolumeAttachment", cells: cluster::volume_attachment, columns: &[
         NAME, text("Attacher"), text("PV"), text("Node"), boolean("Attached"), AGE] },
+    Kind { group: "storage.k8s.io", kind: "VolumeAttributesClass", cells: config::volume_attributes_class, columns: &[
+        NAME, text("DriverName"), AGE] },
+    Kind { group: "storage.k8s.io", kind: "CSIStorageCapacity", cells: config::storage_capacity, columns: &[
+        NAME, text("StorageClassName"), text("Capacity")] },
+    Kind { group: "storage.k8s.io", kind: "CSIDriver", cells: config::storage_driver, columns: &[
+        NAME, boolean("AttachRequired"), boolean("PodInfoOnMount"), boolean("StorageCapacity"), text("TokenRequests"),
+        boolean("RequiresRepublish"), text("Modes"), AGE] },
     Kind { group: "storage.k8s.io", kind: "CSINode", cells: cluster::csi_node, columns: &[NAME, integer("Drivers"), AGE] },
     Kind { group: "scheduling.k8s.io", kind: "PriorityClass", cells: config::priority_class, columns: &[
         NAME, integer("Value"), boolean("Global-Default"), AGE, text("PreemptionPolicy")] },
+    Kind { group: METRICS, kind: "NodeMetrics", cells: cluster::metrics, columns: USAGE },
+    Kind { group: METRICS, kind: "PodMetrics", cells: cluster::metrics, columns: USAGE },
     Kind { group: RBAC, kind: "RoleBinding", cells: config::role_binding, columns: BINDING },
     Kind { group: RBAC, kind: "ClusterRoleBinding", cells: config::role_binding, columns: BINDING },
     Kind { group: ADMISSION, kind: "MutatingWebhookConfiguration", cells: cluster::webhooks, columns: WEBHOOKS },

@@ -6,6 +6,7 @@ use super::read::{
     size, text, text_or,
 };
 use jiff::Timestamp;
+use kruise_api::kubernetes::quantity::Quantity;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -323,4 +324,36 @@ pub(super) fn config_map(object: &Value, now: Timestamp) -> Vec<Value> {
 
 pub(super) fn created_at(object: &Value, _now: Timestamp) -> Vec<Value> {
     vec![name(object).into(), text(object, "/metadata/creationTimestamp").into()]
+}
+
+/// What a node or a pod uses; a pod uses what its containers use together.
+pub(super) fn metrics(object: &Value, _: Timestamp) -> Vec<Value> {
+    let usages: Vec<&Value> = match object.get("usage") {
+        Some(usage) => vec![usage],
+        None => list(object, "/containers").iter().filter_map(|container| container.get("usage")).collect(),
+    };
+    let total = |resource: &str| {
+        let amounts = usages.iter().filter_map(|usage| Quantity::parse(text(usage, resource)).ok());
+        amounts.reduce(|sum, one| sum.plus(&one)).map(|sum| sum.to_string()).unwrap_or_default()
+    };
+    vec![name(object).into(), total("/cpu").into(), total("/memory").into(), text(object, "/window").into()]
+}
+
+pub(super) fn ingress_class(object: &Value, now: Timestamp) -> Vec<Value> {
+    let parameters = match at(object, "/spec/parameters") {
+        None => NONE.to_owned(),
+        Some(reference) => {
+            let kind = match text(reference, "/apiGroup") {
+                "" => text(reference, "/kind").to_owned(),
+                group => format!("{}.{group}", text(reference, "/kind")),
+            };
+            format!("{kind}/{}", text(reference, "/name"))
+        }
+    };
+    vec![
+        name(object).into(),
+        text(object, "/spec/controller").into(),
+        parameters.into(),
+        age(object, now).into(),
+    ]
 }

@@ -96,3 +96,58 @@ fn controllers_in_tasks_of_their_own_wake_in_the_same_order_every_time() {
         assert!(events > 80, "seed {seed} has only {events} events");
     }
 }
+
+/// Daemons, a schedule, a service and an autoscaler live together, and a node comes.
+async fn busy_story(seed: u64) -> (String, u64) {
+    let mut sim = Sim::builder().seed(seed).nodes(3).build();
+    let mut history = sim.history();
+    sim.run();
+    let template = |app: &str, image: &str| {
+        let container = json!({"name": "c", "image": image, "resources": {"requests": {"cpu": "100m"}}});
+        json!({
+            "metadata": {"labels": {"app": app}, "annotations": {"sim.kruise.io/shared-cpu": "300m"}},
+            "spec": {"containers": [container]},
+        })
+    };
+    let set = |name: &str| {
+        json!({
+            "metadata": {"name": name},
+            "spec": {"selector": {"matchLabels": {"app": name}}, "template": template(name, "app:1")},
+        })
+    };
+    create(&sim, "apps/daemonsets", set("agent")).await;
+    create(&sim, "apps/deployments", set("web")).await;
+    let service =
+        json!({"metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}});
+    create(&sim, "services", service).await;
+    let mut job = template("job", "exit0:1");
+    job["spec"]["restartPolicy"] = json!("Never");
+    let cron = json!({
+        "metadata": {"name": "tick"},
+        "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": job}}},
+    });
+    create(&sim, "batch/cronjobs", cron).await;
+    let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});
+    let scaler = json!({"metadata": {"name": "web"}, "spec": {"maxReplicas": 9, "scaleTargetRef": target}});
+    create(&sim, "autoscaling/horizontalpodautoscalers", scaler).await;
+    seconds(&sim, 90).await;
+    sim.add_node(kruise_sim::Node::named("node-4"));
+    let image = json!({"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "app:2"}]}}}});
+    patch(&sim, "apps/daemonsets", "agent", None, image).await;
+    seconds(&sim, 120).await;
+    (history.digest(), history.len())
+}
+
+#[test]
+fn all_controllers_together_have_one_history_for_each_seed() {
+    let run = |seed: u64| {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(busy_story(seed))
+    };
+    for seed in 0..10 {
+        let (first, events) = run(seed);
+        assert_eq!(first, run(seed).0, "seed {seed}");
+        assert!(events > 100, "seed {seed} has only {events} events");
+    }
+}

@@ -2,10 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+mod autoscalers;
+mod cronjobs;
+mod daemonsets;
 mod determinism;
 mod faults;
+mod limits;
 mod nodes;
 mod scheduling;
+mod services;
 
 use std::time::Duration;
 

@@ -82,7 +82,8 @@ pub(super) fn stay(pod: &Value, taints: &[Value]) -> Stay {
     shortest
 }
 
-fn tolerates(toleration: &Value, taint: &Value) -> bool {
+/// Whether a toleration covers a taint.
+pub(in super::super) fn tolerates(toleration: &Value, taint: &Value) -> bool {
     let is = |path: &str| text(toleration, path);
     let effect = is("/effect").is_empty() || is("/effect") == text(taint, "/effect");
     let key = is("/key").is_empty() || is("/key") == text(taint, "/key");

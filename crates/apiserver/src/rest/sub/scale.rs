@@ -36,6 +36,11 @@ pub(super) fn of(resource: &Resource, object: &Value) -> Result<Value, Status> {
     let mut status = json!({"replicas": number(&paths.status_replicas)});
     let selector = paths.selector.as_ref().and_then(|path| match at(object, path)? {
         Value::String(text) => Some(text.clone()),
+        // The oldest workload has plain labels.
+        labels if resource.kind == "ReplicationController" => {
+            let wrapped = json!({"matchLabels": labels});
+            Labels::from_object(Some(&wrapped)).ok().map(|labels| labels.to_string())
+        }
         selector => Labels::from_object(Some(selector)).ok().map(|labels| labels.to_string()),
     });
     if let (Some(selector), Some(map)) = (selector.filter(|text| !text.is_empty()), status.as_object_mut()) {
@@ -47,6 +52,12 @@ pub(super) fn of(resource: &Resource, object: &Value) -> Result<Value, Status> {
 }
 
 impl ApiServer {
+    /// The scale of an object.
+    pub(crate) async fn scale(&self, target: &Target) -> Result<Value, Status> {
+        let record = self.get(target)?;
+        of(&target.resource, &self.read(&target.resource, &record).await?)
+    }
+
     pub(super) async fn change_scale(
         &self,
         target: &Target,
