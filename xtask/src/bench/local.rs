@@ -1,8 +1,10 @@
 //! How fast the cluster of `cargo run --release` is, and how much memory it takes, seen from outside over TLS.
 //!
-//! Bars: first answer in 150 ms, 5,000 nodes Ready in 5 s, 10,000 pods Running in 10 s.
+//! Bars: first answer in 150 ms, 5,000 nodes Ready in 5 s, 10,000 pods Running in 10 s, 100,000 pods in 1.5 GiB.
 
 pub(super) mod http;
+mod pages;
+mod watchers;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -15,44 +17,79 @@ use serde_json::{Value, json};
 use crate::test::cargo;
 use http::Connection;
 
-const STARTS: usize = 5;
-const NODES: usize = 5_000;
-const PODS: u64 = 10_000;
+/// How much is measured.
+struct Sizes {
+    starts: usize,
+    nodes: usize,
+    pods: u64,
+    many_pods: u64,
+    watchers: usize,
+    events: usize,
+}
+
+const FULL: Sizes =
+    Sizes { starts: 5, nodes: 5_000, pods: 10_000, many_pods: 100_000, watchers: 100, events: 200 };
+const SMALL: Sizes = Sizes { starts: 1, nodes: 20, pods: 50, many_pods: 200, watchers: 5, events: 10 };
 /// The unit of `/proc/PID/stat`, the same on all Linux systems that people use.
 const TICKS_PER_SECOND: u64 = 100;
 /// Longer than any figure worth having.
 const PATIENCE: Duration = Duration::from_secs(900);
 
-pub(super) fn run(root: &Path) -> Result<Value> {
-    cargo(root, &["build", "--quiet", "--release", "--package", "kruise-local"], None, None)?;
+pub(super) fn run(root: &Path, small: bool) -> Result<Value> {
+    let sizes = if small { SMALL } else { FULL };
+    let mut build = vec!["build", "--quiet", "--package", "kruise-local"];
+    build.extend((!small).then_some("--release"));
+    cargo(root, &build, None, None)?;
     let program = env::current_exe()?.with_file_name("kruise-local");
     let mut starts = Vec::new();
-    for _ in 0..STARTS {
+    for _ in 0..sizes.starts {
         let (_cluster, _, took) = Cluster::start(&program, 3)?;
         starts.push(took);
     }
     starts.sort();
-    let first = starts.get(STARTS / 2).copied().unwrap_or_default();
-    println!("first answer after {first:?} (the middle of {STARTS} starts)");
+    let first = starts.get(sizes.starts / 2).copied().unwrap_or_default();
+    println!("first answer after {first:?} (the middle of {} starts)", sizes.starts);
 
-    let (cluster, mut connection, _) = Cluster::start(&program, NODES)?;
-    let nodes = cluster.since_start(|| Ok(ready_nodes(&mut connection)? == NODES))?;
-    println!("{NODES} nodes Ready after {nodes:?}");
+    let (cluster, mut connection, _) = Cluster::start(&program, sizes.nodes)?;
+    let nodes = cluster.since_start(|| Ok(ready_nodes(&mut connection)? == sizes.nodes))?;
+    println!("{} nodes Ready after {nodes:?}", sizes.nodes);
 
     let before = cluster.memory("VmRSS")?;
     let worked = cluster.processor_time()?;
     let clock = Clock::new();
-    connection.send("POST", "/apis/apps/v1/namespaces/default/deployments", Some(&deployment()))?;
-    let running = clock.until(|| Ok(running_pods(&mut connection)? == PODS))?;
+    let made = deployment(sizes.pods);
+    connection.send("POST", "/apis/apps/v1/namespaces/default/deployments", Some(&made))?;
+    let running = clock.until(|| Ok(running_pods(&mut connection)? == sizes.pods))?;
     let worked = cluster.processor_time()?.saturating_sub(worked);
-    println!("{PODS} pods Running after {running:?}, with {worked:?} of work");
+    println!("{} pods Running after {running:?}, with {worked:?} of work", sizes.pods);
     let after = cluster.memory("VmRSS")?;
+
+    let told = watchers::measure(&cluster.folder, sizes.watchers, sizes.events)?;
+    println!("{} watchers heard of {} changes within {told:?}", sizes.watchers, sizes.events);
+
+    let worked_before = cluster.processor_time()?;
+    let clock = Clock::new();
+    let more = json!({"spec": {"replicas": sizes.many_pods}});
+    connection.send("PATCH", "/apis/apps/v1/namespaces/default/deployments/bench", Some(&more))?;
+    let many = clock.until(|| Ok(running_pods(&mut connection)? == sizes.many_pods))?;
+    let many_worked = cluster.processor_time()?.saturating_sub(worked_before);
+    let many_memory = cluster.memory("VmRSS")?;
+    println!("{} pods Running after {many:?} more, in {} MiB", sizes.many_pods, many_memory >> 20);
+    let listed = pages::measure(&mut connection, sizes.many_pods)?;
+    println!("they are listed in {} pages within {:?}", listed.pages, listed.took);
     Ok(json!({
         "start_to_first_answer_milliseconds": first.as_secs_f64() * 1e3,
         "nodes_5000_ready_seconds": nodes.as_secs_f64(),
         "pods_10000_running_seconds": running.as_secs_f64(),
         "pods_10000_cpu_seconds": worked.as_secs_f64(),
-        "bytes_per_pod": after.saturating_sub(before) / PODS,
+        "bytes_per_pod": after.saturating_sub(before) / sizes.pods,
+        "watchers_100_events_200_seconds": told.as_secs_f64(),
+        "pods_100000_running_seconds": many.as_secs_f64(),
+        "pods_100000_cpu_seconds": many_worked.as_secs_f64(),
+        "pods_100000_rss_mib": many_memory >> 20,
+        "pods_100000_list_seconds": listed.took.as_secs_f64(),
+        "pods_100000_list_mib": listed.bytes >> 20,
+        "slowest_page_milliseconds": listed.slowest.as_secs_f64() * 1e3,
         "rss_peak_mib": cluster.memory("VmHWM")? >> 20,
     }))
 }
@@ -184,11 +221,11 @@ fn running_pods(connection: &mut Connection) -> Result<u64> {
     Ok(ready.unwrap_or(0))
 }
 
-fn deployment() -> Value {
+fn deployment(replicas: u64) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "bench" },
         "spec": {
-            "replicas": PODS,
+            "replicas": replicas,
             "selector": { "matchLabels": { "app": "bench" } },
             "template": {
                 "metadata": { "labels": { "app": "bench" } },

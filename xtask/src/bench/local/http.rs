@@ -64,6 +64,12 @@ impl Connection {
         self.exchange("GET", path, None, WHOLE)
     }
 
+    /// The same, and how many bytes it was.
+    pub(in crate::bench) fn get_sized(&mut self, path: &str) -> Result<(Value, usize)> {
+        let bytes = self.exchange_bytes("GET", path, None, WHOLE)?;
+        Ok((serde_json::from_slice(&bytes)?, bytes.len()))
+    }
+
     /// Everything that happens there from now on, and what is there already.
     pub(in crate::bench) fn watch(mut self, path: &str) -> Result<Watch> {
         self.ask("GET", &format!("{path}?watch=true&timeoutSeconds=86400"), "", WHOLE)?;
@@ -101,6 +107,16 @@ impl Connection {
     }
 
     fn exchange(&mut self, method: &str, path: &str, body: Option<&Value>, accept: &str) -> Result<Value> {
+        Ok(serde_json::from_slice(&self.exchange_bytes(method, path, body, accept)?)?)
+    }
+
+    fn exchange_bytes(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+        accept: &str,
+    ) -> Result<Vec<u8>> {
         let body = body.map(Value::to_string).unwrap_or_default();
         self.ask(method, path, &body, accept)?;
         let (status, length) = self.head()?;
@@ -109,7 +125,7 @@ impl Connection {
         if !status.starts_with("HTTP/1.1 20") {
             bail!("{method} {path}: {} {}", status.trim_end(), String::from_utf8_lossy(&bytes));
         }
-        Ok(serde_json::from_slice(&bytes)?)
+        Ok(bytes)
     }
 }
 
