@@ -283,7 +283,6 @@
 <1.20 status.replicas = 0
 
 = A daemon set is defaulted
-! embedded: the deprecated count of templates is not written
 ! 1.20: surge of daemon sets came later
 > POST /apis/apps/v1/namespaces/$ns/daemonsets
 | {"metadata": {"name": "a"}, "spec": {"selector": {"matchLabels": {"x": "y"}}, "template": {"metadata": {"labels": {"x": "y"}}, "spec": {"nodeSelector": {"no": "where"}, "containers": [{"name": "c", "image": "i"}]}}}}
@@ -319,21 +318,6 @@
 <1.20 status.desiredNumberScheduled = 0
 <1.20 status.numberMisscheduled = 0
 <1.20 status.numberReady = 0
-<embedded 201
-<embedded metadata.creationTimestamp = "TIME"
-<embedded metadata.generation = 1
-<embedded metadata.name = "a"
-<embedded metadata.namespace = "$ns"
-<embedded metadata.resourceVersion = "v1"
-<embedded metadata.uid = "uid1"
-<embedded spec.revisionHistoryLimit = 10
-<embedded spec.updateStrategy.rollingUpdate.maxSurge = 0
-<embedded spec.updateStrategy.rollingUpdate.maxUnavailable = 1
-<embedded spec.updateStrategy.type = "RollingUpdate"
-<embedded status.currentNumberScheduled = 0
-<embedded status.desiredNumberScheduled = 0
-<embedded status.numberMisscheduled = 0
-<embedded status.numberReady = 0
 
 = A job is defaulted
 ! 1.20: completion modes, suspension, replacement and the prefixed labels came later
