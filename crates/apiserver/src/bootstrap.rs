@@ -1,15 +1,50 @@
-//! The objects that every cluster has from its first moment.
+//! The objects that a cluster begins with: those that were kept, and those that every cluster has.
 
 use futures::FutureExt as _;
 use serde_json::{Value, json};
 
+use crate::crd;
+use crate::registry::fields;
 use crate::server::ApiServer;
+use crate::store::{Draft, Saved};
+
+impl ApiServer {
+    /// Puts back what was kept. Definitions come first: only they tell which fields of custom objects selectors know.
+    pub(crate) fn restore(&self, saved: Saved) {
+        let (definitions, others): (Vec<_>, Vec<_>) =
+            saved.objects.into_iter().partition(|(table, _)| table == crd::TABLE);
+        self.put_back(definitions);
+        self.serve_restored();
+        self.put_back(others);
+    }
+
+    fn put_back(&self, objects: Vec<(String, bytes::Bytes)>) {
+        let all = self.registry().all();
+        for (table, json) in objects {
+            let Ok(value) = serde_json::from_slice::<Value>(&json) else {
+                tracing::error!(table, "a kept object is no JSON");
+                continue;
+            };
+            let resource = all.iter().find(|resource| {
+                *resource.table == *table && resource.storage_api_version == resource.api_version()
+            });
+            let fields = resource.map(|resource| fields::of(resource, &value)).unwrap_or_default();
+            if let Err(refused) = self.store().restore(&table, Draft { value, fields }) {
+                tracing::error!(table, ?refused, "a kept object cannot be put back");
+            }
+        }
+    }
+}
 
 /// Creates them. Nothing here waits, since no hooks exist yet.
 pub(crate) fn fill(server: &ApiServer) {
     let local = server.local();
     let put = |group: &str, plural: &str, namespace: &str, object: Value| {
         let Ok(resource) = local.resource(group, plural) else { return };
+        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        if local.get(&resource, namespace, name).is_ok() {
+            return;
+        }
         let made = local.create(&resource, namespace, object).now_or_never();
         debug_assert!(matches!(made, Some(Ok(_))), "{plural}: {made:?}");
     };

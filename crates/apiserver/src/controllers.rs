@@ -219,6 +219,8 @@ struct Context {
     autoscalers: Mutex<autoscaler::Memories>,
     node_grace: Duration,
     root_ca: Option<String>,
+    /// When the controllers began: nobody can be silent for longer than they listen.
+    began: Timestamp,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -314,6 +316,7 @@ pub async fn run(client: Local, options: Options) -> Infallible {
         autoscalers: Mutex::default(),
         node_grace: options.node_grace,
         root_ca: options.root_ca.clone(),
+        began: client.server().clock().now(),
     };
     let cx = &cx;
     let clock = *client.server().clock();

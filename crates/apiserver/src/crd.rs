@@ -71,6 +71,22 @@ impl ApiServer {
         }
     }
 
+    /// Serves the definitions that the store begins with. Those that wait for something are looked at again with
+    /// the next change.
+    pub(crate) fn serve_restored(&self) {
+        let (_, records) = self.store().list(TABLE, None);
+        for record in records {
+            let object = record.value();
+            if record.deleting || !names::is_true(&object, "NamesAccepted") {
+                let mut waiting = self.definitions().waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                waiting.insert(record.name.to_string());
+            }
+            if names::is_true(&object, "Established") {
+                self.serve(&object);
+            }
+        }
+    }
+
     /// Stops serving definitions that are no longer there (or are others under the same name).
     fn unserve_removed(&self) {
         let mut known = self.definitions().known.lock().unwrap_or_else(PoisonError::into_inner);

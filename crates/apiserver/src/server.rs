@@ -16,7 +16,7 @@ use crate::openapi::Document;
 use crate::random::Random;
 use crate::registry::{Registry, Resource};
 use crate::status::Status;
-use crate::store::{Limits, Record, Store};
+use crate::store::{Journal, Limits, Record, Store};
 use crate::webhook::{Dispatcher, Webhooks};
 
 /// An embedded API server. Clones are handles to the same server.
@@ -83,6 +83,7 @@ pub struct Builder {
     clock: Option<Clock>,
     seed: u64,
     limits: Limits,
+    journal: Option<Arc<dyn Journal>>,
 }
 
 impl Builder {
@@ -107,9 +108,20 @@ impl Builder {
         self
     }
 
+    /// Where objects are kept over the end of the process. The server begins with what is kept there.
+    #[must_use]
+    pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {
+        self.journal = Some(journal);
+        self
+    }
+
     /// A server with the objects that every cluster has.
     pub fn build(self) -> ApiServer {
-        let store = Arc::new(Store::new(self.limits));
+        let saved = self.journal.as_ref().map(|journal| journal.saved()).unwrap_or_default();
+        let store = Arc::new(match self.journal {
+            Some(journal) => Store::kept_by(journal, saved.version, self.limits),
+            None => Store::new(self.limits),
+        });
         let clock = self.clock.unwrap_or_default();
         let dispatcher = Arc::new(Dispatcher::new(store.clone(), clock, self.seed));
         let server = ApiServer {
@@ -126,6 +138,7 @@ impl Builder {
                 definitions: crd::Served::default(),
             }),
         };
+        server.restore(saved);
         crate::bootstrap::fill(&server);
         server
     }

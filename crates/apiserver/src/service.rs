@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes, BytesMut};
 use futures::future::BoxFuture;
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use http_body::Body;
 use http_body_util::BodyExt as _;
 
@@ -45,6 +45,13 @@ where
             let answer = match collect(body).await {
                 Ok(body) => server.dispatch(&head, body).await,
                 Err(status) => Err(status),
+            };
+            // What is kept is answered when it is safe: what was written, and also what was only read.
+            let safe = server.store().safe().await;
+            let reads = matches!(head.method, Method::GET | Method::HEAD);
+            let answer = match safe {
+                Err(why) if !reads => Err(Status::internal(why)),
+                _ => answer,
             };
             Ok(answer.unwrap_or_else(|status| response::status(&status)))
         })

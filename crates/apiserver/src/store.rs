@@ -7,6 +7,7 @@
 //! Invariant: within a table, history versions rise strictly, and every version above `compacted` is there.
 
 mod cursor;
+mod journal;
 mod record;
 mod signal;
 mod table;
@@ -18,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 pub use cursor::Cursor;
+pub use journal::{Journal, Saved};
 pub use record::{Field, Record};
 use table::Table;
 
@@ -121,18 +123,21 @@ pub struct Scan<'a> {
 pub struct Store {
     limits: Limits,
     state: Mutex<State>,
+    journal: Option<Arc<dyn Journal>>,
 }
 
 #[derive(Debug)]
 struct State {
     rv: u64,
+    /// The version that the store began with: nobody can be told what happened before.
+    begun: u64,
     tables: BTreeMap<Arc<str>, Table>,
 }
 
 impl State {
     fn table(&mut self, name: &str) -> &mut Table {
         if !self.tables.contains_key(name) {
-            self.tables.insert(name.into(), Table::new(self.rv));
+            self.tables.insert(name.into(), Table::new(self.rv, self.begun));
         }
         self.tables.get_mut(name).expect("the table was inserted above")
     }
@@ -141,7 +146,41 @@ impl State {
 impl Store {
     /// An empty store.
     pub fn new(limits: Limits) -> Self {
-        Self { limits, state: Mutex::new(State { rv: 1, tables: BTreeMap::new() }) }
+        let state = State { rv: 1, begun: 0, tables: BTreeMap::new() };
+        Self { limits, state: Mutex::new(state), journal: None }
+    }
+
+    /// An empty store that goes on from a version and tells a journal what happens. Fill it with [`Self::restore`].
+    pub fn kept_by(journal: Arc<dyn Journal>, version: u64, limits: Limits) -> Self {
+        let state = State { rv: version.max(1), begun: version, tables: BTreeMap::new() };
+        Self { limits, state: Mutex::new(state), journal: Some(journal) }
+    }
+
+    /// Puts an object back under the version that it had. Nobody is told.
+    pub fn restore(&self, table: &str, draft: Draft) -> Result<(), Refused> {
+        let version = draft.value.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+        let Some(version) = version.and_then(|version| version.parse().ok()) else {
+            return Err(Refused::Malformed("the object has no version"));
+        };
+        let record = Record::encode(draft, Some(version)).map_err(Refused::Malformed)?;
+        self.lock().table(table).restore(record);
+        Ok(())
+    }
+
+    /// Waits until all that happened so far is safe. Without a journal nothing ever is, and nobody waits.
+    pub async fn safe(&self) -> Result<(), String> {
+        match &self.journal {
+            Some(journal) => journal.safe(self.version()).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Tells readers and the journal what happened.
+    fn put(&self, state: &mut State, table: &str, event: Event) {
+        if let Some(journal) = &self.journal {
+            journal.note(table, &event);
+        }
+        state.table(table).put(event, self.limits);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -163,11 +202,10 @@ impl Store {
         let mut state = self.lock();
         let rv = state.rv + 1;
         let record = Arc::new(Record::encode(draft, Some(rv)).map_err(Refused::Malformed)?);
-        let table = state.table(table);
-        if table.get(&record.namespace, &record.name).is_some() {
+        if state.table(table).get(&record.namespace, &record.name).is_some() {
             return Err(Refused::Exists);
         }
-        table.put(Event { kind: EventKind::Added, old: None, new: record.clone() }, self.limits);
+        self.put(&mut state, table, Event { kind: EventKind::Added, old: None, new: record.clone() });
         state.rv = rv;
         Ok(record)
     }
@@ -177,12 +215,12 @@ impl Store {
         let mut state = self.lock();
         let rv = state.rv + 1;
         let record = Arc::new(Record::encode(draft, Some(rv)).map_err(Refused::Malformed)?);
-        let table = state.table(table);
-        let old = table.get(&record.namespace, &record.name).ok_or(Refused::Absent)?.clone();
+        let old = state.table(table).get(&record.namespace, &record.name).ok_or(Refused::Absent)?.clone();
         if old.rv != expected {
             return Err(Refused::Moved);
         }
-        table.put(Event { kind: EventKind::Modified, old: Some(old), new: record.clone() }, self.limits);
+        let event = Event { kind: EventKind::Modified, old: Some(old), new: record.clone() };
+        self.put(&mut state, table, event);
         state.rv = rv;
         Ok(record)
     }
@@ -198,13 +236,13 @@ impl Store {
     ) -> Result<Arc<Record>, Refused> {
         let mut state = self.lock();
         let rv = state.rv + 1;
-        let table = state.table(table);
-        let old = table.get(namespace, name).ok_or(Refused::Absent)?.clone();
+        let old = state.table(table).get(namespace, name).ok_or(Refused::Absent)?.clone();
         if old.rv != expected {
             return Err(Refused::Moved);
         }
         let last = Arc::new(old.at_version(rv));
-        table.put(Event { kind: EventKind::Deleted, old: Some(old), new: last.clone() }, self.limits);
+        let event = Event { kind: EventKind::Deleted, old: Some(old), new: last.clone() };
+        self.put(&mut state, table, event);
         state.rv = rv;
         Ok(last)
     }
@@ -220,14 +258,15 @@ impl Store {
         let mut state = self.lock();
         let rv = state.rv + 1;
         let marked = Arc::new(Record::encode(draft, Some(rv)).map_err(Refused::Malformed)?);
-        let table = state.table(table);
-        let old = table.get(&marked.namespace, &marked.name).ok_or(Refused::Absent)?.clone();
+        let old = state.table(table).get(&marked.namespace, &marked.name).ok_or(Refused::Absent)?.clone();
         if old.rv != expected {
             return Err(Refused::Moved);
         }
         let last = Arc::new(marked.at_version(rv + 1));
-        table.put(Event { kind: EventKind::Modified, old: Some(old), new: marked.clone() }, self.limits);
-        table.put(Event { kind: EventKind::Deleted, old: Some(marked), new: last.clone() }, self.limits);
+        let event = Event { kind: EventKind::Modified, old: Some(old), new: marked.clone() };
+        self.put(&mut state, table, event);
+        let event = Event { kind: EventKind::Deleted, old: Some(marked), new: last.clone() };
+        self.put(&mut state, table, event);
         state.rv = rv + 1;
         Ok(last)
     }

@@ -1,5 +1,6 @@
-//! The certificates of one run: an authority, the server's own certificate, and the certificate of the person who
-//! started it. All are made at the start and exist only in memory and in the kubeconfig.
+//! The certificates of one cluster: an authority, the server's own certificate, and the certificate of the person who
+//! started it. All are made at the first start and exist only in memory, in the kubeconfig, and in the data folder if
+//! there is one.
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
@@ -60,6 +61,47 @@ impl Certificates {
             client_pem: client.pem(),
             client_key: client_key.serialize_pem(),
         })
+    }
+}
+
+/// The names under which the parts are kept.
+const PARTS: [&str; 6] = ["authority", "server", "server-key", "client", "client-pem", "client-key"];
+
+impl Certificates {
+    /// All of them, to be kept.
+    pub fn parts(&self) -> [(&'static str, Vec<u8>); 6] {
+        let [authority, server, server_key, client, client_pem, client_key] = PARTS;
+        [
+            (authority, self.authority.clone().into_bytes()),
+            (server, self.server.to_vec()),
+            (server_key, self.server_key.secret_der().to_vec()),
+            (client, self.client.to_vec()),
+            (client_pem, self.client_pem.clone().into_bytes()),
+            (client_key, self.client_key.clone().into_bytes()),
+        ]
+    }
+
+    /// Those that were kept; `None` when a part is missing.
+    pub fn of_parts<E>(mut kept: impl FnMut(&str) -> Result<Option<Vec<u8>>, E>) -> Result<Option<Self>, E> {
+        let mut found = Vec::new();
+        for part in PARTS {
+            let Some(bytes) = kept(part)? else { return Ok(None) };
+            found.push(bytes);
+        }
+        let Ok([authority, server, server_key, client, client_pem, client_key]) =
+            <[Vec<u8>; 6]>::try_from(found)
+        else {
+            return Ok(None);
+        };
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Ok(Some(Self {
+            authority: text(authority),
+            server: server.into(),
+            server_key: PrivatePkcs8KeyDer::from(server_key).into(),
+            client: client.into(),
+            client_pem: text(client_pem),
+            client_key: text(client_key),
+        }))
     }
 }
 

@@ -11,10 +11,12 @@ use kruise_api::catalogue::CRDS;
 use kruise_api::labels::{CONTROL_PLANE, CONTROL_PLANE_VALUE};
 use kruise_api::names;
 use kruise_apiserver::client::Local;
+use kruise_apiserver::registry::Resource;
 use kruise_apiserver::webhook::https::Https;
 use kruise_apiserver::{ApiServer, controllers, status};
 use kruise_manager::inside::{Inside, Running};
 use kruise_sim::Sim;
+use rustls::crypto::CryptoProvider;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -22,6 +24,7 @@ use tokio::task::JoinSet;
 
 use crate::certificates::Certificates;
 use crate::daemons::Daemons;
+use crate::data::{self, Data};
 use crate::identity::{self, Known};
 use crate::kubeconfig;
 use crate::manager;
@@ -40,6 +43,8 @@ pub struct Settings {
     pub port: Option<u16>,
     /// Where the kubeconfig goes.
     pub kubeconfig: PathBuf,
+    /// Where the cluster is kept; `None` to keep nothing.
+    pub data_dir: Option<PathBuf>,
     /// How many nodes there are.
     pub nodes: usize,
     /// How many times faster than real time it lives.
@@ -91,6 +96,12 @@ pub enum Error {
         /// What the server said.
         status: Box<status::Status>,
     },
+    /// The data folder.
+    #[error(transparent)]
+    Data(#[from] data::Error),
+    /// The disk is full or broken.
+    #[error("{0}; what was answered before is kept")]
+    NotKept(String),
     /// The listener ended, which it never should.
     #[error("the listener ended")]
     Ended(#[source] tokio::task::JoinError),
@@ -112,24 +123,44 @@ pub struct Cluster {
     listening: JoinSet<()>,
     stop: watch::Sender<bool>,
     manager: Option<Running>,
+    data: Option<Arc<Data>>,
+    taken_port: Option<u16>,
 }
 
 /// Starts a cluster. When this returns, the API answers and the kubeconfig is written.
 pub async fn start(settings: &Settings) -> Result<Cluster, Error> {
-    let listener = listen(settings.port).await?;
-    let port = settings.port.unwrap_or(USUAL_PORT);
-    let address = listener.local_addr().map_err(|source| Error::Listen { port, source })?;
-
+    let data = settings.data_dir.as_deref().map(Data::open).transpose()?.map(Arc::new);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let certificates = Certificates::make(identity::USER, identity::GROUP)?;
-    let token = identity::token(&provider)?;
+    let Identity { certificates, token, port: kept_port } = match &data {
+        Some(data) => Identity::kept(data, &provider)?,
+        None => Identity::fresh(&provider)?,
+    };
+    let usual_port = kept_port.unwrap_or(USUAL_PORT);
+    let listener = listen(settings.port, usual_port).await?;
+    let port = settings.port.unwrap_or(usual_port);
+    let address = listener.local_addr().map_err(|source| Error::Listen { port, source })?;
+    let taken_port = Some(port).filter(|port| settings.port.is_none() && *port != address.port());
+    if let Some(data) = &data {
+        data.keep(&[(PORT, address.port().to_string().into_bytes())])?;
+    }
     let tls = serve::tls(&certificates, provider)?;
 
-    let Settings { seed, nodes, now, speed, .. } = *settings;
+    let Settings { nodes, speed, .. } = *settings;
+    // One seed would give the names and uids of the last run again.
+    let seed = settings.seed.wrapping_add(data.as_ref().map_or(0, |data| data.version()));
+    // A cluster that lived faster than the world is ahead of it, and its time does not go back.
+    let now = data.as_ref().and_then(|data| data.time()).map_or(settings.now, |time| time.max(settings.now));
     let root_ca = Some(certificates.authority.clone());
     let options = controllers::Options { root_ca, rest: REST, ..controllers::Options::default() };
     let builder = Sim::builder().seed(seed).nodes(nodes).start_time(now).speed(speed).parallel();
-    let mut sim = builder.controllers(options).build();
+    let builder = builder.controllers(options);
+    let mut sim = match &data {
+        Some(data) => builder.journal(data.clone()).build(),
+        None => builder.build(),
+    };
+    if let Some(data) = &data {
+        data.follow(*sim.clock());
+    }
     let server = sim.server().clone();
     // A manager outside of this process, or somebody's own webhook on this machine.
     server.set_webhook_caller(Arc::new(Https));
@@ -156,7 +187,7 @@ pub async fn start(settings: &Settings) -> Result<Cluster, Error> {
         sim.spawn(daemons.run());
     }
     let manager = inside.map(Inside::start);
-    Ok(Cluster { address, sim, listening, stop: sender, manager })
+    Ok(Cluster { address, sim, listening, stop: sender, manager, data, taken_port })
 }
 
 /// Waits until the manager breaks down. Without one that is never.
@@ -167,9 +198,54 @@ async fn broken(manager: &mut Option<Running>) -> kruise_runtime::scope::Error {
     }
 }
 
-async fn listen(wanted: Option<u16>) -> Result<TcpListener, Error> {
+/// Waits until the data folder can no longer be written. Without one that is never.
+async fn not_kept(data: Option<&Data>) -> String {
+    match data {
+        Some(data) => data.failed().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What makes a kubeconfig valid.
+struct Identity {
+    certificates: Certificates,
+    token: String,
+    /// The port of the last run.
+    port: Option<u16>,
+}
+
+/// The names under which they are kept.
+const TOKEN: &str = "token";
+const PORT: &str = "port";
+
+impl Identity {
+    fn fresh(provider: &CryptoProvider) -> Result<Self, Error> {
+        let certificates = Certificates::make(identity::USER, identity::GROUP)?;
+        Ok(Self { certificates, token: identity::token(provider)?, port: None })
+    }
+
+    /// That of the last run, or a fresh one that is kept for the next.
+    fn kept(data: &Data, provider: &CryptoProvider) -> Result<Self, Error> {
+        let text = |name: &str| -> Result<Option<String>, data::Error> {
+            Ok(data.kept(name)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+        };
+        if let (Some(certificates), Some(token)) =
+            (Certificates::of_parts(|part| data.kept(part))?, text(TOKEN)?)
+        {
+            let port = text(PORT)?.and_then(|port| port.parse().ok());
+            return Ok(Self { certificates, token, port });
+        }
+        let fresh = Self::fresh(provider)?;
+        let mut parts = fresh.certificates.parts().to_vec();
+        parts.push((TOKEN, fresh.token.clone().into_bytes()));
+        data.keep(&parts)?;
+        Ok(fresh)
+    }
+}
+
+async fn listen(wanted: Option<u16>, usual: u16) -> Result<TcpListener, Error> {
     let at = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
-    let port = wanted.unwrap_or(USUAL_PORT);
+    let port = wanted.unwrap_or(usual);
     match at(port).await {
         Ok(listener) => Ok(listener),
         Err(error) if error.kind() != io::ErrorKind::AddrInUse => Err(Error::Listen { port, source: error }),
@@ -188,14 +264,17 @@ async fn install_kinds(local: &Local) -> Result<(), Error> {
     let namespaces = local.resource("", "namespaces").map_err(refused("namespaces"))?;
     let labels = json!({ CONTROL_PLANE: CONTROL_PLANE_VALUE });
     let namespace = json!({ "metadata": { "name": names::NAMESPACE, "labels": labels } });
-    local.create(&namespaces, "", namespace).await.map_err(refused(names::NAMESPACE))?;
     let config = json!({ "metadata": { "name": names::DAEMON_CONFIG_NAMESPACE } });
-    local.create(&namespaces, "", config).await.map_err(refused(names::DAEMON_CONFIG_NAMESPACE))?;
+    for (name, namespace) in [(names::NAMESPACE, namespace), (names::DAEMON_CONFIG_NAMESPACE, config)] {
+        if local.get(&namespaces, "", name).is_err() {
+            local.create(&namespaces, "", namespace).await.map_err(refused(name))?;
+        }
+    }
     let definitions = local
         .resource("apiextensions.k8s.io", "customresourcedefinitions")
         .map_err(refused("customresourcedefinitions"))?;
     for crd in CRDS {
-        local.create(&definitions, "", crd.object()).await.map_err(refused(&crd.name()))?;
+        install(local, &definitions, crd.object()).await.map_err(refused(&crd.name()))?;
     }
     Ok(())
 }
@@ -206,15 +285,32 @@ async fn install_webhooks(local: &Local, [mutating, validating]: [Value; 2]) -> 
         [("mutatingwebhookconfigurations", mutating), ("validatingwebhookconfigurations", validating)]
     {
         let resource = local.resource("admissionregistration.k8s.io", plural).map_err(refused(plural))?;
-        local.create(&resource, "", object).await.map_err(refused(plural))?;
+        install(local, &resource, object).await.map_err(refused(plural))?;
     }
     Ok(())
+}
+
+/// Creates an object of the whole cluster, or replaces what an earlier run left by what this build has.
+async fn install(local: &Local, resource: &Arc<Resource>, mut object: Value) -> Result<(), status::Status> {
+    let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    match local.get(resource, "", &name) {
+        Ok(before) => {
+            kruise_api::json::set(&mut object, &["metadata", "resourceVersion"], before.rv.to_string());
+            local.update(resource, None, object).await.map(drop)
+        }
+        Err(_) => local.create(resource, "", object).await.map(drop),
+    }
 }
 
 impl Cluster {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The port that was meant and taken.
+    pub fn taken_port(&self) -> Option<u16> {
+        self.taken_port
     }
 
     /// The API, without the network.
@@ -232,6 +328,7 @@ impl Cluster {
             },
             error = self.sim.failed() => Err(Error::Broken(error)),
             error = broken(&mut self.manager) => Err(Error::ManagerEnded(error)),
+            why = not_kept(self.data.as_deref()) => Err(Error::NotKept(why)),
         }
     }
 
@@ -241,6 +338,9 @@ impl Cluster {
         let mut outcome = Ok(());
         while let Some(ended) = self.listening.join_next().await {
             outcome = outcome.and(ended.map_err(Error::Ended));
+        }
+        if let Some(data) = &self.data {
+            data.close();
         }
         outcome
     }
@@ -256,6 +356,7 @@ mod tests {
         let settings = Settings {
             port: Some(0),
             kubeconfig: folder.path().join("kubeconfig"),
+            data_dir: None,
             nodes: 1,
             speed: 1.0,
             seed: 1,

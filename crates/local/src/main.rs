@@ -71,6 +71,7 @@ async fn run(options: &Options, kubeconfig: PathBuf) -> Result<(), Error> {
     let settings = Settings {
         port: options.port,
         kubeconfig,
+        data_dir: options.data_dir.clone(),
         nodes: options.nodes,
         speed: options.speed,
         seed: options.seed,
@@ -78,7 +79,7 @@ async fn run(options: &Options, kubeconfig: PathBuf) -> Result<(), Error> {
         with_manager: !options.no_manager,
     };
     let mut cluster = cluster::start(&settings).await?;
-    greet(&cluster, &settings, options);
+    greet(&cluster, &settings);
     let server = cluster.server().clone();
     let demo = async {
         if options.demo
@@ -97,17 +98,18 @@ async fn run(options: &Options, kubeconfig: PathBuf) -> Result<(), Error> {
     cluster.stop().await
 }
 
-fn greet(cluster: &Cluster, settings: &Settings, options: &Options) {
+fn greet(cluster: &Cluster, settings: &Settings) {
     let nodes = match settings.nodes {
         1 => "1 simulated node".to_owned(),
         nodes => format!("{nodes} simulated nodes"),
     };
-    say(&format!(
-        "A cluster with {nodes} is at https://{}; Ctrl-C ends it and all that is in it.",
-        cluster.address()
-    ));
-    if options.port.is_none() && cluster.address().port() != 6443 {
-        say("Port 6443 was taken, so this is another one.");
+    let end = match &settings.data_dir {
+        Some(folder) => format!("it is kept in {}; Ctrl-C ends it.", folder.display()),
+        None => "Ctrl-C ends it and all that is in it.".to_owned(),
+    };
+    say(&format!("A cluster with {nodes} is at https://{}; {end}", cluster.address()));
+    if let Some(taken) = cluster.taken_port() {
+        say(&format!("Port {taken} was taken, so this is another one."));
     }
     say("");
     say("In another terminal:");

@@ -6,8 +6,8 @@ use clap::Parser;
 
 /// A Kubernetes to try things on, in one process: an API server on loopback, simulated nodes, the kinds of kruise-rs.
 ///
-/// Nothing of it is real but the API: images are not pulled and containers do not run. Nothing is kept either:
-/// Ctrl-C ends it and everything in it.
+/// Nothing of it is real but the API: images are not pulled and containers do not run. Nothing is kept either, unless
+/// --data-dir says where: Ctrl-C ends it and everything in it.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "kruise-local", version)]
 pub struct Options {
@@ -20,6 +20,9 @@ pub struct Options {
     /// Where the kubeconfig is written [default: ~/.local/state/kruise-rs/local/kubeconfig].
     #[arg(long, value_name = "PATH")]
     pub kubeconfig: Option<PathBuf>,
+    /// Keep the cluster in this folder and go on with what is there: objects, certificates, tokens and the port.
+    #[arg(long, value_name = "PATH")]
+    pub data_dir: Option<PathBuf>,
     /// How many times faster than real time the cluster lives.
     #[arg(long, default_value_t = 1.0, value_parser = speed, value_name = "X")]
     pub speed: f64,

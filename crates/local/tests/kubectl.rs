@@ -171,6 +171,7 @@ fn settings(kubeconfig: PathBuf) -> Settings {
     Settings {
         port: Some(0),
         kubeconfig,
+        data_dir: None,
         nodes: 3,
         speed: 1.0,
         seed: 1,

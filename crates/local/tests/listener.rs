@@ -26,7 +26,17 @@ use tokio_rustls::client::TlsStream;
 
 fn settings(kubeconfig: PathBuf) -> Settings {
     let now = "2026-01-01T00:00:00Z".parse().unwrap();
-    Settings { port: Some(0), kubeconfig, nodes: 1, speed: 1.0, seed: 1, now, with_manager: true }
+    let nodes = 1;
+    Settings {
+        port: Some(0),
+        kubeconfig,
+        data_dir: None,
+        nodes,
+        speed: 1.0,
+        seed: 1,
+        now,
+        with_manager: true,
+    }
 }
 
 async fn start(folder: &Path) -> (Cluster, Value) {

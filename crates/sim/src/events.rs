@@ -117,11 +117,14 @@ pub(crate) fn watch(local: &Local) -> Option<(Arc<Resource>, Cursor)> {
     Some((events, cursor))
 }
 
-/// Removes events an hour after their last change, for ever.
+/// Removes events an hour after their last change, for ever. What was there before counts as changed at the start.
 pub(crate) async fn expire(local: Local, events: Arc<Resource>, mut cursor: Cursor) {
     let server = local.server().clone();
     let store: Arc<Store> = server.store().clone();
-    let mut queue: VecDeque<(Timestamp, Arc<str>, Box<str>, u64)> = VecDeque::new();
+    let due = later(server.clock().now(), KEPT);
+    let known = store.list(&events.table, None).1.into_iter().filter(|record| record.rv <= cursor.informed());
+    let mut queue: VecDeque<(Timestamp, Arc<str>, Box<str>, u64)> =
+        known.map(|record| (due, record.namespace.clone(), record.name.clone(), record.rv)).collect();
     loop {
         let now = server.clock().now();
         match cursor.take() {

@@ -4,6 +4,7 @@
 //! ([`pod`]) that is looked at when its object changed or when its next step is due; nothing polls. What the
 //! nodes do is written through the API server like anybody else's writes.
 
+mod adopt;
 mod container;
 mod inside;
 mod pass;
@@ -30,8 +31,8 @@ use tokio::sync::Notify;
 
 use crate::events::{About, Recorder};
 use crate::image::Images;
-use crate::json::fields;
-use crate::node::{Node, host_ip, pod_ip};
+use crate::json::{fields, list, text};
+use crate::node::{Node, host_ip, number_of_pod_ip, pod_ip};
 use crate::steps::Steps;
 use crate::time::{later, sooner, stamp, until};
 pub(crate) use inside::{Question, port_numbers};
@@ -163,7 +164,7 @@ impl Kubelets {
 
     /// Runs until dropped.
     pub(crate) async fn run(mut self) {
-        for node in std::mem::take(&mut self.options.nodes) {
+        for node in self.nodes() {
             self.add(node).await;
         }
         let mut dirty = self.relist();
@@ -201,6 +202,18 @@ impl Kubelets {
                 self.wait().await;
             }
         }
+    }
+
+    /// The nodes to begin with: those that are wanted, and those that are registered already.
+    fn nodes(&mut self) -> Vec<Node> {
+        let mut nodes = std::mem::take(&mut self.options.nodes);
+        let (_, registered) = self.store.list(&self.resources.nodes.table, None);
+        for node in registered.iter().filter_map(|record| Node::registered(&record.value())) {
+            if !nodes.iter().any(|wanted| wanted.name == node.name) {
+                nodes.push(node);
+            }
+        }
+        nodes
     }
 
     async fn wait(&mut self) {
@@ -259,8 +272,15 @@ impl Kubelets {
                 if matches!(current.field("status.phase"), "Succeeded" | "Failed") && !current.deleting {
                     return;
                 }
-                self.addresses += 1;
-                let pod = Pod::new(&value, pod_ip(self.addresses), host_ip(host.index), now);
+                let ip = text(&value, "/status/podIP");
+                let ip = if ip.is_empty() {
+                    self.addresses += 1;
+                    pod_ip(self.addresses)
+                } else {
+                    self.addresses = self.addresses.max(number_of_pod_ip(ip));
+                    ip.to_owned()
+                };
+                let pod = Pod::new(&value, ip, host_ip(host.index), now);
                 host.pods.insert(key.clone());
                 self.pods.insert(key.clone(), pod);
             }
@@ -392,8 +412,8 @@ impl Kubelets {
     async fn add(&mut self, node: Node) {
         let index = self.hosts.len();
         let now = self.clock.now();
-        let since = stamp(now, SignedDuration::ZERO);
         let name = node.name.clone();
+        let since = self.ready_since(&name).unwrap_or_else(|| stamp(now, SignedDuration::ZERO));
         let _ = self.local.create(&self.resources.nodes, "", node.object(index)).await;
         let status = Patch::Strategic(node.status(index, &since, &since));
         let _ = self.local.patch(&self.resources.nodes, "", &name, Some("status"), &status).await;
@@ -409,6 +429,14 @@ impl Kubelets {
         };
         self.hosts.insert(name.clone(), host);
         self.beat(&name).await;
+    }
+
+    /// Since when a node that is registered already is ready.
+    fn ready_since(&self, name: &str) -> Option<String> {
+        let node = self.store.get(&self.resources.nodes.table, "", name)?.value();
+        let mut conditions = list(&node, "/status/conditions").iter();
+        let ready = conditions.find(|condition| text(condition, "/type") == "Ready")?;
+        (text(ready, "/status") == "True").then(|| text(ready, "/lastTransitionTime").to_owned())
     }
 
     /// A sign of life: the lease, and from time to time the whole status.

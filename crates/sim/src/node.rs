@@ -7,6 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::json::fields;
 
+const ZONE: &str = "topology.kubernetes.io/zone";
+
 /// A node to simulate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
@@ -37,6 +39,31 @@ impl Node {
         }
     }
 
+    /// A node as it registered itself earlier; `None` for one that is not simulated.
+    pub(crate) fn registered(object: &Value) -> Option<Self> {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+        let name = text("/metadata/name")?;
+        let usual = Self::named(name);
+        if text("/spec/providerID")? != usual.provider_id() {
+            return None;
+        }
+        let capacity = |resource: &str, usual: String| {
+            text(&format!("/status/capacity/{resource}")).map_or(usual, ToOwned::to_owned)
+        };
+        let zone = object.pointer("/metadata/labels").and_then(|labels| labels.get(ZONE)?.as_str());
+        Some(Self {
+            zone: zone.unwrap_or_default().to_owned(),
+            cpu: capacity("cpu", usual.cpu),
+            memory: capacity("memory", usual.memory),
+            pods: text("/status/capacity/pods").and_then(|pods| pods.parse().ok()).unwrap_or(usual.pods),
+            ..Self::named(name)
+        })
+    }
+
+    fn provider_id(&self) -> String {
+        format!("sim://{}", self.name)
+    }
+
     /// The object as it is registered.
     pub(crate) fn object(&self, index: usize) -> Value {
         let mut labels = self.labels.clone();
@@ -49,7 +76,7 @@ impl Node {
             label(&format!("{prefix}/arch"), "amd64");
         }
         if !self.zone.is_empty() {
-            label("topology.kubernetes.io/zone", &self.zone);
+            label(ZONE, &self.zone);
             label("topology.kubernetes.io/region", "region-1");
         }
         json!({
@@ -59,7 +86,7 @@ impl Node {
             },
             "spec": {
                 "podCIDR": format!("10.{}.{}.0/24", 128 + (index >> 8) % 96, index & 255),
-                "providerID": format!("sim://{}", self.name),
+                "providerID": self.provider_id(),
             },
         })
     }
@@ -105,8 +132,46 @@ pub(crate) fn host_ip(index: usize) -> String {
     format!("172.18.{}.{}", (index / 250) & 255, index % 250 + 2)
 }
 
+/// Which address of a pod this is; 0 for one that is no pod's.
+pub(crate) fn number_of_pod_ip(address: &str) -> u32 {
+    let mut parts = address.split('.').map_while(|part| part.parse::<u32>().ok());
+    match (parts.next(), parts.next(), parts.next(), parts.next()) {
+        (Some(10), Some(a @ 64..128), Some(b @ 0..256), Some(c @ 2..252)) => {
+            ((a - 64) * 256 + b) * 250 + c - 2
+        }
+        _ => 0,
+    }
+}
+
 /// The n-th address of a pod.
 pub(crate) fn pod_ip(n: u32) -> String {
     let n = n % (250 * 256 * 64);
     format!("10.{}.{}.{}", 64 + n / (250 * 256), (n / 250) % 256, n % 250 + 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_pods_can_be_counted_back() {
+        for n in [1, 249, 250, 64_000, 250 * 256 * 64 - 1] {
+            assert_eq!(number_of_pod_ip(&pod_ip(n)), n);
+        }
+        for other in ["", "172.18.0.2", "10.64.0.1", "10.96.0"] {
+            assert_eq!(number_of_pod_ip(other), 0, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_node_is_known_again_by_what_it_registered() {
+        let node = Node { zone: "zone-b".to_owned(), cpu: "4".to_owned(), pods: 20, ..Node::named("n") };
+        let mut object = node.object(7);
+        let status = node.status(7, "", "");
+        if let Value::Object(object) = &mut object {
+            object.extend(status);
+        }
+        assert_eq!(Node::registered(&object), Some(node));
+        assert_eq!(Node::registered(&json!({"metadata": {"name": "real"}})), None);
+    }
 }

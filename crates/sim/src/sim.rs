@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use kruise_apiserver::clock::Clock;
 use kruise_apiserver::random::Random;
+use kruise_apiserver::store::Journal;
 use kruise_apiserver::{ApiServer, controllers};
 use tokio::task::{JoinError, JoinSet};
 use tower::Layer as _;
@@ -42,6 +43,7 @@ pub struct Builder {
     events: bool,
     parallel: bool,
     controllers: controllers::Options,
+    journal: Option<Arc<dyn Journal>>,
 }
 
 impl Default for Builder {
@@ -57,6 +59,7 @@ impl Default for Builder {
             events: true,
             parallel: false,
             controllers: controllers::Options::default(),
+            journal: None,
         }
     }
 }
@@ -152,10 +155,21 @@ impl Builder {
         self
     }
 
+    /// Where the cluster is kept. It begins with what is kept there: nodes and pods go on.
+    #[must_use]
+    pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {
+        self.journal = Some(journal);
+        self
+    }
+
     /// A cluster in which nothing moves yet; see [`Sim::run`].
     pub fn build(self) -> Sim {
         let clock = Clock::starting_at(self.start).with_speed(self.speed);
-        let server = ApiServer::builder().clock(clock).seed(self.seed).build();
+        let server = ApiServer::builder().clock(clock).seed(self.seed);
+        let server = match self.journal.clone() {
+            Some(journal) => server.journal(journal).build(),
+            None => server.build(),
+        };
         server.set_log_source(Arc::new(Logs { store: server.store().clone(), clock }));
         server.set_metrics_source(Arc::new(Load { store: server.store().clone() }));
         let faults = Faults::seeded(self.seed);

@@ -47,7 +47,7 @@ fn last_sign(cx: &Context, node: &Value) -> Timestamp {
     let lease = cx.client.server().store().get("coordination.k8s.io/leases", "kube-node-lease", name);
     let renewed = lease.and_then(|lease| time(&lease.value(), "/spec/renewTime"));
     let beat = condition(node, "Ready").and_then(|ready| time(ready, "/lastHeartbeatTime"));
-    [renewed, beat].into_iter().flatten().max().unwrap_or(born).max(born)
+    [renewed, beat].into_iter().flatten().max().unwrap_or(born).max(born).max(cx.began)
 }
 
 /// Nobody knows how the node is.

@@ -22,13 +22,15 @@ pub(super) struct Table {
 }
 
 impl Table {
-    pub(super) fn new(rv: u64) -> Self {
+    /// `begun` is the version that the store began with.
+    pub(super) fn new(rv: u64, begun: u64) -> Self {
         Self {
             objects: BTreeMap::new(),
             history: VecDeque::new(),
             bytes: 0,
-            // Nothing happened to this table before it existed, so every older version can be answered.
-            compacted: 0,
+            // Nothing happened to this table before it existed, so every older version can be answered; but what
+            // an earlier process did is not known.
+            compacted: begun,
             ended: 0,
             signal: Arc::new(Signal::new(rv)),
         }
@@ -69,6 +71,14 @@ impl Table {
             self.compacted = oldest.rv();
         }
         self.signal.raise(rv);
+    }
+
+    /// Puts a record back that was there when the store began.
+    pub(super) fn restore(&mut self, record: Record) {
+        self.objects
+            .entry(record.namespace.clone())
+            .or_default()
+            .insert(record.name.clone(), Arc::new(record));
     }
 
     pub(super) fn end(&mut self, rv: u64) {

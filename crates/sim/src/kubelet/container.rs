@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::pass::Pass;
@@ -60,7 +60,17 @@ pub(super) struct Run {
 impl Run {
     /// The future of a process that starts now.
     pub(super) fn begin(spec: &ContainerSpec, image: &Behaviour, pass: &Pass<'_>) -> Self {
-        let now = pass.now;
+        Self::begun(spec, image, pass.now, pass.skew, pass.stamp())
+    }
+
+    /// The future of a process that started then, at `stamp` on the node's own clock.
+    pub(super) fn begun(
+        spec: &ContainerSpec,
+        image: &Behaviour,
+        now: Timestamp,
+        skew: SignedDuration,
+        stamp: String,
+    ) -> Self {
         let hooked = later(now, spec.post_start);
         let plain = |after: Option<Duration>| after.map(|after| later(now, after));
         let mut unhealthy = None;
@@ -99,8 +109,8 @@ impl Run {
         let ends = image.ends.map(|(after, code)| (later(now, after), code));
         Self {
             since: now,
-            on_node: now.checked_add(pass.skew).unwrap_or(now),
-            stamp: pass.stamp(),
+            on_node: now.checked_add(skew).unwrap_or(now),
+            stamp,
             started,
             ready,
             unhealthy,

@@ -67,6 +67,8 @@ pub(super) struct Pod {
     pub(super) written: u64,
     pub(super) own_version: u64,
     pub(super) wake: Option<Timestamp>,
+    /// The status of a kubelet before this one, until the first look.
+    left: Option<Value>,
 }
 
 impl Pod {
@@ -96,6 +98,7 @@ impl Pod {
             written: 0,
             own_version: 0,
             wake: None,
+            left: super::adopt::left(pod),
         };
         new.see_status(pod, now);
         new
@@ -156,6 +159,9 @@ impl Pod {
 
     /// Does everything that is due. Returns when to look again.
     pub(super) fn look(&mut self, pass: &mut Pass<'_>) -> Option<Timestamp> {
+        if let Some(left) = self.left.take() {
+            self.adopt(&left, pass);
+        }
         match self.stage {
             Stage::Gone => return None,
             Stage::Bound { due: None } => {

@@ -1,0 +1,93 @@
+//! Pods that ran before this kubelet did: they go on, as containers do when a kubelet restarts.
+//!
+//! What a kubelet knows about a pod is in its status. What it does not say (how long a pause has lasted) begins anew.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::container::{Container, FIRST_PAUSE, Run, State};
+use super::pass::Pass;
+use super::pod::{Pod, Stage};
+use super::spec::ContainerSpec;
+use crate::image::normalized;
+use crate::json::{at, list, number, text};
+use crate::time::later;
+
+const OWN_CONDITIONS: [&str; 4] = ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady"];
+
+/// The status that an earlier kubelet left, if one had begun with the pod.
+pub(super) fn left(pod: &Value) -> Option<Value> {
+    let status = at(pod, "/status")?;
+    (!text(status, "/startTime").is_empty() && !list(status, "/containerStatuses").is_empty())
+        .then(|| status.clone())
+}
+
+impl Pod {
+    /// Goes on where the earlier kubelet was.
+    pub(super) fn adopt(&mut self, status: &Value, pass: &mut Pass<'_>) {
+        let start = text(status, "/startTime");
+        self.stage = Stage::Active;
+        self.begun = Some(time(start).unwrap_or(pass.now));
+        self.start = Some(start.to_owned());
+        for condition in list(status, "/conditions") {
+            if let Some(kind) = OWN_CONDITIONS.into_iter().find(|kind| *kind == text(condition, "/type")) {
+                let is_true = text(condition, "/status") == "True";
+                self.told.insert(kind, (is_true, text(condition, "/lastTransitionTime").to_owned()));
+            }
+        }
+        self.initialized = self.told.get("Initialized").is_some_and(|(is_true, _)| *is_true);
+        let lists = ["/initContainerStatuses", "/containerStatuses", "/ephemeralContainerStatuses"];
+        let statuses = || lists.iter().flat_map(|part| list(status, part));
+        let (namespace, name) = (&self.namespace, &self.name);
+        for (spec, container) in self.spec.containers.iter().zip(&mut self.containers) {
+            if let Some(known) = statuses().find(|known| text(known, "/name") == spec.name) {
+                container.adopt(spec, known, pass);
+                if spec.takes_metadata {
+                    container.environment = pass.values_of_metadata(namespace, name, &spec.name);
+                }
+            }
+        }
+    }
+}
+
+impl Container {
+    fn adopt(&mut self, spec: &ContainerSpec, status: &Value, pass: &mut Pass<'_>) {
+        self.id = text(status, "/containerID").to_owned();
+        if self.id.is_empty() {
+            // Nothing was made yet: the container begins as any other.
+            return;
+        }
+        let image = text(status, "/image");
+        // What the specification names now may be news; then the container is restarted.
+        self.image = if normalized(&spec.image) == image { spec.image.clone() } else { image.to_owned() };
+        self.wanted.clone_from(&self.image);
+        self.image_id = text(status, "/imageID").to_owned();
+        self.restarts = number(status, "/restartCount").and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
+        self.crashes = self.restarts;
+        self.last = at(status, "/lastState/terminated").cloned();
+        pass.pulled.insert(normalized(&self.image));
+        let code = |ended: &Value| {
+            at(ended, "/exitCode").and_then(Value::as_i64).and_then(|code| i32::try_from(code).ok())
+        };
+        if let Some(running) = at(status, "/state/running") {
+            let stamp = text(running, "/startedAt");
+            let since = time(stamp).and_then(|at| at.checked_sub(pass.skew).ok()).unwrap_or(pass.now);
+            let behaviour = pass.images.behaviour(&self.image, &spec.command);
+            self.created = since.checked_add(pass.skew).unwrap_or(since);
+            self.state = State::Running(Run::begun(spec, &behaviour, since, pass.skew, stamp.to_owned()));
+        } else if let Some(ended) = at(status, "/state/terminated") {
+            self.before = self.last.replace(ended.clone());
+            self.state = State::Ended { code: code(ended).unwrap_or(0) };
+        } else if text(status, "/state/waiting/reason") == "CrashLoopBackOff" {
+            let message = text(status, "/state/waiting/message").to_owned();
+            let until = later(pass.now, FIRST_PAUSE);
+            self.state = State::Paused { until, reason: "CrashLoopBackOff", message };
+        } else if let Some(ended) = &self.last {
+            self.state = State::Ended { code: code(ended).unwrap_or(0) };
+        }
+    }
+}
+
+fn time(text: &str) -> Option<Timestamp> {
+    text.parse().ok()
+}
