@@ -10,6 +10,7 @@ mod classes;
 mod config;
 mod create;
 mod defaults;
+mod networking;
 mod node;
 mod object;
 mod pod;
@@ -91,6 +92,7 @@ pub fn validate_create(group: &str, kind: &str, object: &Value) -> Vec<Error> {
         ("batch", "CronJob") => batch::validate_cron_job(object),
         ("autoscaling", "HorizontalPodAutoscaler") => autoscaling::validate(object),
         ("policy", "PodDisruptionBudget") => policy::validate_budget(object),
+        ("networking.k8s.io", "Ingress") => networking::validate_ingress(object),
         ("scheduling.k8s.io", "PriorityClass") => policy::validate_priority_class(object),
         ("coordination.k8s.io", "Lease") => policy::validate_lease(object),
         ("storage.k8s.io", "StorageClass") => storage::validate_class(object),
