@@ -22,6 +22,7 @@ pub mod kinds;
 pub mod metrics;
 pub mod openapi;
 pub mod patch;
+pub mod protobuf;
 pub mod random;
 pub mod registry;
 pub mod rest;

@@ -7,7 +7,7 @@
 //! A webhook is found by its address ([`Address`]). Services registered in this process answer without a socket
 //! and in virtual time; a [`Caller`] set on the server reaches the rest, for example over HTTPS.
 
-mod base64;
+pub(crate) mod base64;
 mod call;
 mod hook;
 #[cfg(feature = "https")]

@@ -21,9 +21,23 @@ pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
+/// The text of bytes.
+pub(crate) fn encode(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let word =
+            chunk.iter().fold(0_u32, |word, byte| (word << 8) | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        for place in 0..4 {
+            let letter = ALPHABET.get(((word >> (18 - 6 * place)) & 63) as usize).copied();
+            out.push(if place > chunk.len() { '=' } else { char::from(letter.unwrap_or(b'=')) });
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
-    use super::decode;
+    use super::{decode, encode};
 
     #[test]
     fn standard_base64_is_read_and_anything_else_is_not() {
@@ -33,5 +47,13 @@ mod tests {
         assert_eq!(decode("Pz8/Pj4+").unwrap(), b"???>>>");
         assert_eq!(decode("YQ"), None);
         assert_eq!(decode("Y!=="), None);
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        for bytes in [&b""[..], b"a", b"ab", b"abc", b"???>>>", &[0, 255, 128, 7]] {
+            assert_eq!(decode(&encode(bytes)).unwrap(), bytes);
+        }
+        assert_eq!(encode(b"a"), "YQ==");
     }
 }
