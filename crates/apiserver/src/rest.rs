@@ -28,7 +28,7 @@ use crate::server::ApiServer;
 use crate::status::Status;
 use crate::store::{Draft, Record};
 
-pub(crate) use decode::{decode, parse};
+pub(crate) use decode::{Expected, decode, parse};
 pub use delete::{DeleteOptions, Deleted, Preconditions, Propagation};
 pub(crate) use duplicates::duplicates;
 pub use list::{ListOptions, Page, Selection, VersionMatch};
@@ -37,6 +37,7 @@ pub(crate) use output::Shape;
 pub(crate) use plugins::mutate as built_in_admission;
 pub(crate) use quota::status as quota_status;
 pub(crate) use sub::{Answer, set_condition};
+pub(crate) use watch::Frames;
 pub use watch::WatchOptions;
 
 use serde_json::Value;

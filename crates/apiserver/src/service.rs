@@ -53,7 +53,7 @@ where
                 Err(why) if !reads => Err(Status::internal(why)),
                 _ => answer,
             };
-            Ok(answer.unwrap_or_else(|status| response::status(&status)))
+            Ok(answer.unwrap_or_else(|status| response::status(&head.headers, &status)))
         })
     }
 }

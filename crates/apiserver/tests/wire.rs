@@ -94,7 +94,7 @@ async fn bad_bodies_get_a_status_and_never_a_panic() {
         ("application/json", "{\"metadata\": {\"name\": \"a\", \"namespace\": \"other\"}}", 400),
         ("application/json", "{\"metadata\": {\"name\": \"A_b\"}}", 422),
         ("application/yaml", "metadata: [", 400),
-        ("application/vnd.kubernetes.protobuf", "k8s\0", 415),
+        ("application/vnd.kubernetes.protobuf", "k8s\0", 400),
         ("text/plain", "hello", 415),
     ] {
         let response = send(&server, line, &[&format!("content-type: {content_type}")], body).await;

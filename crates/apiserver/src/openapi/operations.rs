@@ -4,6 +4,14 @@ use super::{DELETE_OPTIONS, Gvk, PATCH, Resource, STATUS, Subresource, reference
 use serde_json::{Map, Value, json};
 
 const BODIES: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+const CUSTOM_BODIES: [&str; 2] = ["application/json", "application/yaml"];
+const LISTS: [&str; 5] = [
+    "application/json",
+    "application/yaml",
+    "application/vnd.kubernetes.protobuf",
+    "application/json;stream=watch",
+    "application/vnd.kubernetes.protobuf;stream=watch",
+];
 const JSON_PATCHES: [&str; 3] =
     ["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"];
 
@@ -108,7 +116,7 @@ impl Describe<'_> {
             "operationId": self.id(verb),
             "parameters": query_parameters(action),
             "responses": {
-                "200": {"description": "OK", "content": content(&BODIES, schema)},
+                "200": {"description": "OK", "content": content(self.answers(action), schema)},
                 "401": {"description": "Unauthorized"},
             },
             "tags": [self.tag()],
@@ -129,6 +137,15 @@ impl Describe<'_> {
             operation.insert("requestBody".to_owned(), body);
         }
         operation
+    }
+
+    /// The forms of answers. Custom kinds have no protobuf, and lists may be watches.
+    fn answers(&self, action: &str) -> &'static [&'static str] {
+        match (self.custom, action) {
+            (true, _) => &CUSTOM_BODIES,
+            (false, "list") => &LISTS,
+            (false, _) => &BODIES,
+        }
     }
 
     fn patch_content(&self) -> Value {

@@ -5,33 +5,104 @@ use serde_json::Value;
 use super::Target;
 use crate::field;
 use crate::patch::{go_words, undecodable};
+use crate::protobuf::{self, Fault};
 use crate::registry::{Resource, split_api_version};
 use crate::status::{GroupKind, Status};
 
 /// The content types that bodies may have.
-const BODY_TYPES: [&str; 2] = ["application/json", "application/yaml"];
+const BODY_TYPES: [&str; 3] = ["application/json", "application/yaml", protobuf::CONTENT_TYPE];
 
-/// Reads a JSON or YAML body. `kind` is what it must be, for the error.
-pub(crate) fn parse(content_type: &str, body: &[u8], kind: &str) -> Result<Value, Status> {
+/// What a body must be.
+#[derive(Debug)]
+pub(crate) struct Expected {
+    /// The version with its group.
+    pub(crate) api_version: String,
+    /// The kind.
+    pub(crate) kind: String,
+    /// Whether it is an object of a custom kind, which has no form in protobuf.
+    pub(crate) custom: bool,
+}
+
+impl Expected {
+    /// An object of a built-in kind.
+    pub(crate) fn new(api_version: &str, kind: &str) -> Self {
+        Self { api_version: api_version.to_owned(), kind: kind.to_owned(), custom: false }
+    }
+}
+
+/// Reads a body in JSON, YAML or protobuf.
+pub(crate) fn parse(content_type: &str, body: &[u8], expected: &Expected) -> Result<Value, Status> {
     let media_type = content_type.split(';').next().unwrap_or_default().trim();
+    let kind = expected.kind.as_str();
     match media_type {
         // Some clients send no type with a JSON body.
-        "" | "application/json" | "*/*" => serde_json::from_slice(body).map_err(|error| {
-            unrecognized(
-                kind,
-                body,
-                &format!("couldn't get version/kind; json parse error: {}", go_words(&error, body)),
-            )
-        }),
+        "" | "application/json" | "*/*" => {
+            let object = serde_json::from_slice(body).map_err(|error| {
+                unrecognized(
+                    kind,
+                    body,
+                    &format!("couldn't get version/kind; json parse error: {}", go_words(&error, body)),
+                )
+            })?;
+            limited(object, body.len())
+        }
         "application/yaml" | "application/x-yaml" => {
             let text = std::str::from_utf8(body)
                 .map_err(|_| unrecognized(kind, body, "yaml: control characters are not allowed"))?;
-            serde_saphyr::from_str(text).map_err(|error| {
+            let object = serde_saphyr::from_str(text).map_err(|error| {
                 unrecognized(kind, body, &format!("error converting YAML to JSON: yaml: {error}"))
-            })
+            })?;
+            // References make much of little.
+            limited(object, usize::MAX)
         }
+        protobuf::CONTENT_TYPE => read_protobuf(body, expected),
         _ => Err(Status::unsupported_media_type(&BODY_TYPES)),
     }
+}
+
+/// Bodies below this cannot hold so many values that it matters.
+const COUNTED_FROM: usize = 1 << 20;
+
+/// Refuses objects of very many small values, each of which takes much more room than its few bytes.
+fn limited(object: Value, length: usize) -> Result<Value, Status> {
+    if length > COUNTED_FROM && values(&object) > protobuf::MAX_VALUES {
+        return Err(Status::too_large(format_args!(
+            "the object has more than {} values",
+            protobuf::MAX_VALUES
+        )));
+    }
+    Ok(object)
+}
+
+fn values(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(items) => items.iter().map(values).sum(),
+        Value::Object(members) => members.values().map(values).sum(),
+        _ => 0,
+    }
+}
+
+fn read_protobuf(body: &[u8], expected: &Expected) -> Result<Value, Status> {
+    let Expected { api_version, kind, custom } = expected;
+    let read = protobuf::decode(body, api_version, kind).and_then(|object| match custom {
+        true => Err(Fault::Content {
+            kind: text_of(&object, "kind"),
+            version: split_api_version(&text_of(&object, "apiVersion")).1.to_owned(),
+            why: "Object 'Kind' is missing in 'object has no kind field '".to_owned(),
+        }),
+        false => Ok(object),
+    });
+    read.map_err(|fault| match fault {
+        Fault::Envelope(why) => unrecognized(kind, body, &why),
+        Fault::Content { kind: given, version, why } => Status::bad_request(format!(
+            "{given} in version {} cannot be handled as a {kind}: {why}",
+            field::quote(&version)
+        )),
+    })
+}
+
+fn text_of(object: &Value, key: &str) -> String {
+    object.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 fn unrecognized(kind: &str, body: &[u8], why: &str) -> Status {

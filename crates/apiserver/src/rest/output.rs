@@ -4,6 +4,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::list::Page;
+use crate::protobuf;
 use crate::registry::Resource;
 use crate::server::ApiServer;
 use crate::status::Status;
@@ -74,12 +75,7 @@ impl ApiServer {
             let rows = rows.collect();
             return Ok(table(resource.printer.table_of_rows(metadata, rows, true), version));
         }
-        let (kind, api_version) = match shape {
-            Shape::Metadata(version) => {
-                ("PartialObjectMetadataList".to_owned(), format!("meta.k8s.io/{version}"))
-            }
-            _ => (resource.list_kind.to_string(), resource.api_version()),
-        };
+        let (kind, api_version) = list_kind(resource, shape);
         let size: usize = page.records.iter().map(|record| record.json.len() + 1).sum();
         let mut out = Vec::with_capacity(size + 256);
         out.extend(
@@ -116,6 +112,29 @@ impl ApiServer {
         Ok(out.into())
     }
 
+    /// A list in protobuf. Objects are read one after the other, so that a long list needs no more room than its bytes.
+    pub(crate) async fn list_protobuf(
+        &self,
+        resource: &Resource,
+        page: &Page,
+        shape: Shape,
+    ) -> Result<Vec<u8>, Status> {
+        let (kind, api_version) = list_kind(resource, shape);
+        let mut list = protobuf::List::new(&api_version, &kind)
+            .ok_or_else(|| Status::internal(format_args!("{kind} has no form in protobuf")))?;
+        let metadata_only = matches!(shape, Shape::Metadata(_));
+        let plain = !resource.custom && (metadata_only || serves_stored_bytes(resource));
+        for record in page.records.iter().rev() {
+            let value = match plain {
+                true => record.value(),
+                false => self.read(resource, record).await?,
+            };
+            list.prepend(&value).map_err(Status::internal)?;
+        }
+        let metadata = list_metadata(Some(page.version), page.continuation.as_deref(), page.remaining);
+        list.finish(&metadata).map_err(Status::internal)
+    }
+
     /// The object in the resource's version.
     async fn native(&self, resource: &Resource, record: &Record) -> Result<Bytes, Status> {
         if resource.rules.is_as_stored(resource, record) {
@@ -132,6 +151,16 @@ impl ApiServer {
         }
         let value = self.read(resource, record).await?;
         Ok(value.to_string().into())
+    }
+}
+
+/// Kind and version of a list.
+fn list_kind(resource: &Resource, shape: Shape) -> (String, String) {
+    match shape {
+        Shape::Metadata(version) => {
+            ("PartialObjectMetadataList".to_owned(), format!("meta.k8s.io/{version}"))
+        }
+        _ => (resource.list_kind.to_string(), resource.api_version()),
     }
 }
 

@@ -12,6 +12,7 @@ use super::list::{Selection, not_a_version};
 use super::output::Shape;
 use super::{ListOptions, Query, Target};
 use crate::field;
+use crate::protobuf;
 use crate::registry::Resource;
 use crate::server::ApiServer;
 use crate::status::{GroupKind, Status};
@@ -82,6 +83,15 @@ impl WatchOptions {
             timeout: timeout.filter(|seconds| *seconds > 0).map(Duration::from_secs),
         })
     }
+}
+
+/// How events stand in the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Frames {
+    /// One line for each.
+    Json,
+    /// A length before each.
+    Protobuf,
 }
 
 /// One thing a watcher is told.
@@ -204,12 +214,13 @@ impl ApiServer {
         })
     }
 
-    /// A watch as a stream of JSON lines.
+    /// A watch as a stream of events.
     pub(crate) fn watch_bytes(
         &self,
         resource: Arc<Resource>,
         watch: Watch,
         shape: Shape,
+        frames: Frames,
     ) -> BoxStream<'static, Bytes> {
         let server = self.clone();
         let start = (server, resource, watch, true);
@@ -220,7 +231,11 @@ impl ApiServer {
             let found = server.registry().find(&resource.group, &resource.version, &resource.plural);
             let resource = found.unwrap_or(resource);
             for told in told {
-                server.write_event(&resource, &told, shape, first, &mut out).await;
+                let (kind, object) = server.event(&resource, &told, shape, first).await;
+                match frames {
+                    Frames::Json => json_line(&mut out, kind, &object),
+                    Frames::Protobuf => out.extend(protobuf_frame(kind, &object)),
+                }
                 first = false;
             }
             Some((Bytes::from(out), (server, resource, watch, first)))
@@ -228,15 +243,15 @@ impl ApiServer {
         .boxed()
     }
 
-    async fn write_event(
+    /// The type of an event, and its object as JSON.
+    async fn event(
         &self,
         resource: &Resource,
         told: &Told,
         shape: Shape,
         first: bool,
-        out: &mut Vec<u8>,
-    ) {
-        let (kind, object): (&str, Bytes) = match told {
+    ) -> (&'static str, Bytes) {
+        match told {
             Told::Event(kind, record) => {
                 let bytes = match shape {
                     Shape::Table(version, include) => {
@@ -251,13 +266,31 @@ impl ApiServer {
             }
             Told::Bookmark(version, end) => ("BOOKMARK", bookmark(resource, *version, *end, shape)),
             Told::Error(status) => ("ERROR", status.to_json().into()),
-        };
-        out.reserve(object.len() + 40);
-        out.extend_from_slice(b"{\"type\":\"");
-        out.extend_from_slice(kind.as_bytes());
-        out.extend_from_slice(b"\",\"object\":");
-        out.extend_from_slice(&object);
-        out.extend_from_slice(b"}\n");
+        }
+    }
+}
+
+fn json_line(out: &mut Vec<u8>, kind: &str, object: &[u8]) {
+    out.reserve(object.len() + 40);
+    out.extend_from_slice(b"{\"type\":\"");
+    out.extend_from_slice(kind.as_bytes());
+    out.extend_from_slice(b"\",\"object\":");
+    out.extend_from_slice(object);
+    out.extend_from_slice(b"}\n");
+}
+
+fn protobuf_frame(kind: &str, object: &[u8]) -> Vec<u8> {
+    let value: Result<Value, _> = serde_json::from_slice(object);
+    let written = match value {
+        Ok(value) => protobuf::encode(&value).map_err(Status::internal),
+        Err(error) => Err(Status::internal(error)),
+    };
+    match written {
+        Ok(bytes) => protobuf::watch_frame(kind, &bytes),
+        Err(status) => {
+            let status = serde_json::to_value(&status).unwrap_or_default();
+            protobuf::watch_frame("ERROR", &protobuf::encode(&status).unwrap_or_default())
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use http::header::{CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH};
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
 
-use super::accept::{self, Answered, Encoding, negotiate};
+use super::accept::{self, Answered, Encoding, Objects};
 use super::path::{ObjectPath, Route, route};
 use super::response;
 use crate::admission::{User, Warnings};
@@ -14,10 +14,11 @@ use crate::discovery;
 use crate::metrics;
 use crate::openapi;
 use crate::patch::{Accepts, Patch};
+use crate::protobuf;
 use crate::registry::Resource;
 use crate::rest::{
-    Answer, DeleteOptions, Deleted, FieldValidation, ListOptions, Query, Selection, Shape, Target,
-    WatchOptions, WriteOptions, decode, duplicates, parse,
+    Answer, DeleteOptions, Deleted, Expected, FieldValidation, Frames, ListOptions, Page, Query, Selection,
+    Shape, Target, WatchOptions, WriteOptions, decode, duplicates, parse,
 };
 use crate::server::ApiServer;
 use crate::status::Status;
@@ -47,11 +48,11 @@ impl ApiServer {
                 Ok(response::typed(StatusCode::OK, "text/plain; charset=utf-8", ApiBody::full("ok")))
             }
             Route::CoreVersions | Route::Groups => Ok(self.groups(head)),
-            Route::Group(group) => {
-                discovery::group(self.registry(), &group).map(|group| plain(&group)).ok_or_else(unknown_path)
-            }
+            Route::Group(group) => discovery::group(self.registry(), &group)
+                .map(|group| listing(head, &group))
+                .ok_or_else(unknown_path),
             Route::Resources(group, version) => discovery::resources(self.registry(), &group, &version)
-                .map(|list| plain(&list))
+                .map(|list| listing(head, &list))
                 .ok_or_else(unknown_path),
             Route::OpenApi(path) => self.open_api(head, &path),
             Route::Unknown => Err(unknown_path()),
@@ -62,11 +63,8 @@ impl ApiServer {
     fn groups(&self, head: &Parts) -> Response<ApiBody> {
         let core = matches!(route(head.uri.path()), Route::CoreVersions);
         let Some(version) = accept::aggregated(&head.headers) else {
-            return plain(&if core {
-                discovery::core_versions()
-            } else {
-                discovery::groups(self.registry())
-            });
+            let list = if core { discovery::core_versions() } else { discovery::groups(self.registry()) };
+            return listing(head, &list);
         };
         let list = discovery::aggregated(self.registry(), core, version).to_string();
         let etag = format!("\"{}\"", discovery::hash(list.as_bytes()));
@@ -113,7 +111,8 @@ impl ApiServer {
         let query = Query::parse(head.uri.query());
         let warnings = Warnings::default();
         let call = Call { server: self, head, body, query, target, warnings: warnings.clone() };
-        let mut response = call.run().await.unwrap_or_else(|refusal| response::status(&refusal));
+        let mut response =
+            call.run().await.unwrap_or_else(|refusal| response::status(&head.headers, &refusal));
         response::warn(&mut response, &warnings.take());
         Ok(response)
     }
@@ -164,12 +163,19 @@ impl Call<'_> {
     }
 
     fn negotiate(&self, answered: Answered) -> Result<(Encoding, Shape), Status> {
-        if !self.target.resource.custom && accept::accepts_nothing(&self.head.headers) {
-            let forms = "application/json, application/yaml, application/json;stream=watch";
-            let why = format!("Not Acceptable\n\nAvailable representations: {forms}");
-            return Err(Status::unroutable(406, "NotAcceptable", &why));
+        let headers = &self.head.headers;
+        match accept::nothing_accepted(headers, answered) {
+            Some(refusal) if !self.target.resource.custom => Err(refusal),
+            _ => accept::negotiate(headers, answered, self.include()?, self.objects()),
         }
-        negotiate(&self.head.headers, answered, self.include()?)
+    }
+
+    /// Whether what is answered has a form in protobuf. Scales do, whatever they are the scale of; figures do not, here.
+    fn objects(&self) -> Objects {
+        let resource = &self.target.resource;
+        let scale = self.target.subresource.as_deref() == Some("scale");
+        let plain = resource.custom && !scale || resource.group == metrics::GROUP;
+        if plain { Objects::Custom } else { Objects::BuiltIn }
     }
 
     async fn get(&self) -> Result<Response<ApiBody>, Status> {
@@ -192,16 +198,34 @@ impl Call<'_> {
             true => self.server.list_metrics(&self.target, &options),
             false => self.server.list(&self.target, &options)?,
         };
-        response::encoded(StatusCode::OK, self.server.list_bytes(resource, &page, shape).await?, encoding)
+        self.page(&page, shape, encoding).await
+    }
+
+    async fn page(&self, page: &Page, shape: Shape, encoding: Encoding) -> Result<Response<ApiBody>, Status> {
+        let resource = &self.target.resource;
+        if encoding == Encoding::Protobuf {
+            let bytes = self.server.list_protobuf(resource, page, shape).await?;
+            return Ok(response::typed(StatusCode::OK, protobuf::CONTENT_TYPE, ApiBody::full(bytes)));
+        }
+        response::encoded(StatusCode::OK, self.server.list_bytes(resource, page, shape).await?, encoding)
     }
 
     fn watch(&self) -> Result<Response<ApiBody>, Status> {
-        let (_, shape) = self.negotiate(Answered::One)?;
+        if let Some(refusal) = accept::nothing_accepted(&self.head.headers, Answered::List)
+            && !self.target.resource.custom
+        {
+            return Err(refusal);
+        }
+        let (encoding, shape) = accept::negotiate_watch(&self.head.headers, self.include()?, self.objects())?;
         let resource = &self.target.resource;
         let options = WatchOptions::from_query(resource, &self.query)?;
         let watch = self.server.watch(&self.target, options)?;
-        let stream = self.server.watch_bytes(resource.clone(), watch, shape);
-        Ok(response::typed(StatusCode::OK, "application/json", ApiBody::stream(stream)))
+        let (frames, content_type) = match encoding {
+            Encoding::Protobuf => (Frames::Protobuf, protobuf::WATCH_CONTENT_TYPE),
+            _ => (Frames::Json, "application/json"),
+        };
+        let stream = self.server.watch_bytes(resource.clone(), watch, shape, frames);
+        Ok(response::typed(StatusCode::OK, content_type, ApiBody::stream(stream)))
     }
 
     async fn create(&self) -> Result<Response<ApiBody>, Status> {
@@ -266,7 +290,7 @@ impl Call<'_> {
     fn delete_options(&self) -> Result<DeleteOptions, Status> {
         let body = match self.body.is_empty() {
             true => None,
-            false => Some(parse(self.content_type(), &self.body, "DeleteOptions")?),
+            false => Some(self.parse(&Expected::new("v1", "DeleteOptions"))?),
         };
         DeleteOptions::read(body.as_ref(), &self.query)
     }
@@ -283,7 +307,7 @@ impl Call<'_> {
         };
         if gone && !resource.returns_deleted {
             let status = Status::success(resource.group_resource(), &record.name, &record.uid);
-            return Ok(response::status(&status));
+            return Ok(response::status(&self.head.headers, &status));
         }
         // The answer to a caller who asked for cascading deletion in the old way says that it goes on.
         let accepted = !gone && options.orphan_dependents == Some(false);
@@ -302,16 +326,15 @@ impl Call<'_> {
             WriteOptions { user: self.user(), warnings: self.warnings.clone(), ..WriteOptions::default() };
         let records = self.server.delete_collection(&self.target, &selection, &options, &write).await?;
         let version = self.server.store().version();
-        let page = crate::rest::Page { version, records, continuation: None, remaining: None };
+        let page = Page { version, records, continuation: None, remaining: None };
         let (encoding, shape) = self.negotiate(Answered::List)?;
-        let bytes = self.server.list_bytes(resource, &page, shape).await?;
-        response::encoded(StatusCode::OK, bytes, encoding)
+        self.page(&page, shape, encoding).await
     }
 
     /// The object in the body, and what accompanies it.
     fn body_and_options(&self, kind: &'static str) -> Result<(serde_json::Value, WriteOptions), Status> {
         let mut options = self.write_options(kind)?;
-        let object = parse(self.content_type(), &self.body, &self.kind_of_body())?;
+        let object = self.parse(&self.expected())?;
         // A YAML body that repeats a key was refused above.
         if options.field_validation != FieldValidation::Ignore && self.body.starts_with(b"{") {
             options.duplicates = duplicates(&self.body);
@@ -319,10 +342,22 @@ impl Call<'_> {
         Ok((object, options))
     }
 
-    fn kind_of_body(&self) -> String {
+    fn parse(&self, expected: &Expected) -> Result<serde_json::Value, Status> {
+        parse(self.content_type(), &self.body, expected)
+    }
+
+    /// What the body must be.
+    fn expected(&self) -> Expected {
         let resource: &Resource = &self.target.resource;
         let sub = self.target.subresource.as_deref().and_then(|sub| resource.subresource(sub));
-        sub.map_or_else(|| resource.kind.to_string(), |sub| sub.kind.to_string())
+        let own = resource.api_version();
+        let api_version = match sub.and_then(|sub| sub.group_version.as_ref()) {
+            Some((group, version)) => crate::registry::api_version(group, version),
+            None => own,
+        };
+        let kind = sub.map_or(&resource.kind, |sub| &sub.kind);
+        let custom = resource.custom && sub.is_none_or(|sub| sub.group_version.is_none());
+        Expected { custom, ..Expected::new(&api_version, kind) }
     }
 
     fn content_type(&self) -> &str {
@@ -347,15 +382,24 @@ impl Call<'_> {
             }
             Answer::Value(value) => {
                 let (encoding, _) = self.negotiate(Answered::Plain)?;
-                response::encoded(code, value.to_string().into(), encoding)
+                response::encoded(code, value.to_string().into(), known(encoding, &value))
             }
             Answer::Success => {
                 let mut status = Status::failure(code.as_u16(), "", "");
                 status.status = "Success".into();
-                Ok(response::status(&status))
+                Ok(response::status(&self.head.headers, &status))
             }
             Answer::Text(stream) => Ok(response::typed(code, "text/plain", ApiBody::stream(stream))),
         }
+    }
+}
+
+/// The encoding, but for objects that it cannot hold.
+fn known(encoding: Encoding, object: &serde_json::Value) -> Encoding {
+    let text = |key: &str| object.get(key).and_then(serde_json::Value::as_str).unwrap_or_default();
+    match encoding {
+        Encoding::Protobuf if !protobuf::knows(text("apiVersion"), text("kind")) => Encoding::Json,
+        other => other,
     }
 }
 
@@ -372,6 +416,12 @@ fn tagged(head: &Parts, etag: &str, content_type: &'static str, bytes: Bytes) ->
         response.headers_mut().insert(ETAG, value);
     }
     response
+}
+
+/// A list of discovery, in the form that the client reads.
+fn listing(head: &Parts, value: &serde_json::Value) -> Response<ApiBody> {
+    let encoding = known(accept::of_status(&head.headers), value);
+    response::encoded(StatusCode::OK, value.to_string().into(), encoding).unwrap_or_else(|_| plain(value))
 }
 
 fn plain(value: &serde_json::Value) -> Response<ApiBody> {

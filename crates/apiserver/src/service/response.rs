@@ -2,16 +2,20 @@
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
-use http::{Response, StatusCode};
+use http::{HeaderMap, Response, StatusCode};
 
-use super::accept::Encoding;
+use super::accept::{self, Encoding};
 use crate::body::ApiBody;
+use crate::protobuf;
 use crate::status::Status;
 
-/// A failure (or a plain success) as JSON.
-pub(super) fn status(status: &Status) -> Response<ApiBody> {
+/// A failure (or a plain success) in the form that the client reads.
+pub(super) fn status(headers: &HeaderMap, status: &Status) -> Response<ApiBody> {
     let code = StatusCode::from_u16(if status.code == 0 { 200 } else { status.code });
-    let mut response = json(code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), status.to_json());
+    let code = code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let bytes = Bytes::from(status.to_json());
+    let written = encoded(code, bytes.clone(), accept::of_status(headers));
+    let mut response = written.unwrap_or_else(|_| json(code, bytes));
     if let Some(seconds) = status.details.as_ref().map(|details| details.retry_after_seconds)
         && seconds > 0
         && let Ok(value) = HeaderValue::from_str(&seconds.to_string())
@@ -38,6 +42,11 @@ pub(super) fn encoded(
             let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(Status::internal)?;
             let text = serde_saphyr::to_string(&value).map_err(Status::internal)?;
             Ok(typed(code, "application/yaml", ApiBody::full(text)))
+        }
+        Encoding::Protobuf => {
+            let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(Status::internal)?;
+            let bytes = protobuf::encode(&value).map_err(Status::internal)?;
+            Ok(typed(code, protobuf::CONTENT_TYPE, ApiBody::full(bytes)))
         }
     }
 }
