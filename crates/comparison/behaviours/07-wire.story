@@ -123,7 +123,6 @@
 < status = "Failure"
 
 = A body of an unknown form is refused
-! embedded: no protobuf
 > POST /api/v1/namespaces/$ns/configmaps
 @ Content-Type: text/plain
 | {"metadata": {"name": "a"}}
@@ -135,14 +134,6 @@
 < metadata = {}
 < reason = "UnsupportedMediaType"
 < status = "Failure"
-<embedded 415 UnsupportedMediaType
-<embedded apiVersion = "v1"
-<embedded code = 415
-<embedded kind = "Status"
-<embedded message = "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml"
-<embedded metadata = {}
-<embedded reason = "UnsupportedMediaType"
-<embedded status = "Failure"
 
 = A body in YAML is taken
 > POST /api/v1/namespaces/$ns/configmaps
@@ -215,7 +206,6 @@
 
 = A form of answers that nobody has is refused
 ! 1.20: newer servers list the forms they have
-! embedded: no protobuf
 > GET /api/v1/namespaces/$ns/configmaps
 @ Accept: application/x-nothing
 < 406 NotAcceptable
@@ -236,15 +226,6 @@
 <1.20 metadata = {}
 <1.20 reason = "NotAcceptable"
 <1.20 status = "Failure"
-<embedded 406 NotAcceptable
-<embedded apiVersion = "v1"
-<embedded code = 406
-<embedded details = {}
-<embedded kind = "Status"
-<embedded message = "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/json;stream=watch"
-<embedded metadata = {}
-<embedded reason = "NotAcceptable"
-<embedded status = "Failure"
 > GET /api/v1/namespaces/$ns/configmaps
 @ Accept: application/x-nothing, */*
 ? kind
@@ -615,7 +596,6 @@
 < metadata.resourceVersion = "VERSION"
 
 = An unknown form of one object is refused
-! embedded: no protobuf
 > GET /api/v1/namespaces/$ns/configmaps
 @ Accept: application/json;as=Picture;g=meta.k8s.io;v=v1
 < 406 NotAcceptable
@@ -626,14 +606,6 @@
 < metadata = {}
 < reason = "NotAcceptable"
 < status = "Failure"
-<embedded 406 NotAcceptable
-<embedded apiVersion = "v1"
-<embedded code = 406
-<embedded kind = "Status"
-<embedded message = "only the following media types are accepted: application/json, application/yaml"
-<embedded metadata = {}
-<embedded reason = "NotAcceptable"
-<embedded status = "Failure"
 
 = Server-side apply needs a manager
 ! embedded: no server-side apply yet

@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, Request};
 use http_body_util::BodyExt as _;
+use kruise_apiserver::protobuf;
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -166,8 +167,16 @@ impl Run<'_> {
         for (name, value) in headers {
             request = request.header(name, value);
         }
+        let is_protobuf = |value: &str| value.starts_with(protobuf::CONTENT_TYPE);
+        let content_type = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(CONTENT_TYPE.as_str()));
+        let bytes = match content_type.is_some_and(|(_, value)| is_protobuf(value)) {
+            true => {
+                in_protobuf(body).map_err(|problem| Error::Answer { request: request_line(), problem })?
+            }
+            false => body.as_bytes().to_vec(),
+        };
         let request = request
-            .body(Body::from(body.as_bytes().to_vec()))
+            .body(Body::from(bytes))
             .map_err(|source| Error::Request { request: request_line(), source })?;
         let answer = self
             .client
@@ -180,7 +189,12 @@ impl Run<'_> {
             .await
             .map_err(|source| Error::Server { request: request_line(), source })?
             .to_bytes();
-        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let content_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let text = match content_type.filter(|value| is_protobuf(value)) {
+            Some(content_type) => from_protobuf(content_type, &bytes)
+                .map_err(|fault| Error::Answer { request: request_line(), problem: fault.to_string() })?,
+            None => String::from_utf8_lossy(&bytes).into_owned(),
+        };
         Ok(Answer { code: head.status.as_u16(), headers: head.headers, text })
     }
 
@@ -234,4 +248,24 @@ impl Run<'_> {
             .into_iter()
             .fold(text.to_owned(), |text, (name, value)| text.replace(&format!("${name}"), value))
     }
+}
+
+/// What a story writes as JSON, or byte by byte behind `hex:`.
+fn in_protobuf(body: &str) -> Result<Vec<u8>, String> {
+    if let Some(digits) = body.trim().strip_prefix("hex:") {
+        let digits: Vec<char> = digits.chars().filter(|letter| !letter.is_whitespace()).collect();
+        let byte = |pair: &[char]| u8::from_str_radix(&pair.iter().collect::<String>(), 16);
+        return digits.chunks(2).map(byte).collect::<Result<_, _>>().map_err(|error| error.to_string());
+    }
+    let object: Value = serde_json::from_str(body).map_err(|error| error.to_string())?;
+    protobuf::encode(&object).map_err(|error| error.to_string())
+}
+
+/// The same answer as JSON.
+fn from_protobuf(content_type: &str, bytes: &[u8]) -> Result<String, protobuf::Fault> {
+    if content_type == protobuf::WATCH_CONTENT_TYPE {
+        let events = protobuf::watch_events(bytes)?;
+        return Ok(events.iter().map(|event| format!("{event}\n")).collect());
+    }
+    protobuf::decode(bytes, "", "").map(|object| object.to_string())
 }

@@ -7,7 +7,7 @@
 //! ! from 1.25: newer than 1.20                  older servers are not asked
 //! > POST /api/v1/namespaces/$ns/configmaps      a step: method and path
 //! @ Content-Type: application/json              a header
-//! | {"metadata": {"name": "A"}}                 the body, line by line
+//! | {"metadata": {"name": "A"}}                 the body, line by line; sent as protobuf if its type says so
 //! & uid /metadata/uid                           `$uid` in later steps is this part of the answer
 //! ? metadata.name spec                          only these parts of the answer count
 //! - metadata.labels *description                these do not; a star means: wherever it is
