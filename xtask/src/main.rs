@@ -6,6 +6,7 @@ mod bench;
 mod ci;
 mod cluster;
 mod coverage;
+mod fuzz;
 mod generate;
 mod installation;
 mod test;
@@ -36,6 +37,8 @@ enum Task {
     Cluster(cluster::Command),
     /// List which acceptance scenarios of the specification have a test.
     Coverage,
+    /// Send hostile input without end to the embedded API server; without a name, list the targets.
+    Fuzz(fuzz::Options),
     /// Measure; prints figures as JSON on the last line.
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -48,6 +51,7 @@ fn main() -> anyhow::Result<()> {
         Task::Generate => generate::run(&root()?),
         Task::Cluster(command) => cluster::run(command),
         Task::Coverage => coverage::run(&root()?),
+        Task::Fuzz(options) => fuzz::run(&root()?, &options),
         Task::Bench(bench) => bench::run(&root()?, bench),
     }
 }
