@@ -186,6 +186,11 @@ fn plain_objects_are_made_read_changed_and_deleted() {
 }
 
 #[test]
+fn what_kubectl_makes_by_itself_is_taken() {
+    run("create");
+}
+
+#[test]
 fn the_server_says_what_it_serves() {
     run("discovery");
 }
