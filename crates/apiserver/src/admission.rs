@@ -4,6 +4,7 @@
 //! preparation and validation, [`Admission::validate`] of every hook, store. Webhooks are one hook; the
 //! built-in admission (default tolerations, priority, service account) runs before all of them.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
@@ -47,6 +48,8 @@ pub struct User {
     pub uid: String,
     /// The groups the user is in.
     pub groups: Vec<String>,
+    /// What else is known about the user.
+    pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl Default for User {
@@ -55,6 +58,7 @@ impl Default for User {
             name: "kubernetes-admin".to_owned(),
             uid: String::new(),
             groups: vec!["system:masters".to_owned(), "system:authenticated".to_owned()],
+            extra: BTreeMap::new(),
         }
     }
 }

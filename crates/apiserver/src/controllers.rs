@@ -15,6 +15,7 @@ mod disruption;
 mod endpoints;
 mod furnish;
 mod garbage;
+mod gather;
 mod graph;
 mod job;
 mod namespace;
@@ -92,6 +93,8 @@ pub enum Controller {
     Disruption,
     /// Puts the default service account and the root certificate into namespaces.
     Furnish,
+    /// Fills cluster roles that are made of others.
+    RoleAggregation,
 }
 
 /// Which controllers run, and how patient they are.
@@ -142,6 +145,7 @@ enum Work {
     Collect,
     Budget,
     Furnish,
+    Gather,
 }
 
 impl Work {
@@ -179,6 +183,7 @@ impl Work {
             Self::Collect => Controller::PodCollector,
             Self::Budget => Controller::Disruption,
             Self::Furnish => Controller::Furnish,
+            Self::Gather => Controller::RoleAggregation,
         }
     }
 }
@@ -290,6 +295,7 @@ async fn handle(cx: &Context, key: &Key) -> Outcome {
         Work::Collect => node::collect(cx, key).await,
         Work::Budget => disruption::sync(cx, key).await,
         Work::Furnish => furnish::sync(cx, key).await,
+        Work::Gather => gather::sync(cx).await,
     }
 }
 

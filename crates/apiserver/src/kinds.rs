@@ -15,6 +15,7 @@ mod node;
 mod object;
 mod pod;
 mod policy;
+mod rbac;
 mod service;
 mod storage;
 mod webhook;
@@ -96,6 +97,8 @@ pub fn validate_create(group: &str, kind: &str, object: &Value) -> Vec<Error> {
         ("scheduling.k8s.io", "PriorityClass") => policy::validate_priority_class(object),
         ("coordination.k8s.io", "Lease") => policy::validate_lease(object),
         ("storage.k8s.io", "StorageClass") => storage::validate_class(object),
+        ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => rbac::validate_role(object, kind == "Role"),
+        ("rbac.authorization.k8s.io", _) => rbac::validate_binding(object, kind == "RoleBinding"),
         (
             "admissionregistration.k8s.io",
             "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration",
@@ -129,6 +132,9 @@ pub fn validate_update(
         ("batch", "CronJob", _) => batch::validate_cron_job_update(object, old),
         ("scheduling.k8s.io", "PriorityClass", _) => policy::validate_priority_class_update(object, old),
         ("storage.k8s.io", "StorageClass", _) => storage::validate_class_update(object, old),
+        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding", _) => {
+            rbac::validate_binding_update(object, old, kind == "RoleBinding")
+        }
         _ => validate_create(group, kind, object),
     }
 }

@@ -8,11 +8,13 @@
 //! then read the event from one bounded history. The rules on objects (defaults, validation, patches, schemas)
 //! are pure functions on JSON and know neither HTTP nor the store.
 
+pub mod access;
 pub mod admission;
 pub mod body;
 mod bootstrap;
 pub mod client;
 pub mod clock;
+pub mod connect;
 pub mod controllers;
 mod crd;
 pub mod discovery;

@@ -28,15 +28,16 @@ use crate::server::ApiServer;
 use crate::status::Status;
 use crate::store::{Draft, Record};
 
-pub(crate) use decode::{Expected, decode, parse};
+pub(crate) use decode::{Expected, decode, parse, settle_shape};
 pub use delete::{DeleteOptions, Deleted, Preconditions, Propagation};
 pub(crate) use duplicates::duplicates;
 pub use list::{ListOptions, Page, Selection, VersionMatch};
+pub(crate) use meta::path_segment;
 pub(crate) use options::{Query, percent_decode};
 pub(crate) use output::Shape;
 pub(crate) use plugins::mutate as built_in_admission;
 pub(crate) use quota::status as quota_status;
-pub(crate) use sub::{Answer, set_condition};
+pub(crate) use sub::{Answer, check_container, set_condition};
 pub(crate) use watch::Frames;
 pub use watch::WatchOptions;
 

@@ -6,9 +6,11 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 
+use crate::access::Access;
 use crate::admission::{Admission, Operation};
 use crate::client::Local;
 use crate::clock::Clock;
+use crate::connect::Connector;
 use crate::crd;
 use crate::discovery::Documents;
 use crate::metrics;
@@ -35,9 +37,11 @@ struct Inner {
     admission: RwLock<Vec<Arc<dyn Admission>>>,
     logs: RwLock<Option<Arc<dyn LogSource>>>,
     metrics: RwLock<Option<Arc<dyn metrics::Source>>>,
+    connector: RwLock<Option<Arc<dyn Connector>>>,
     documents: Documents,
     webhooks: Arc<Webhooks>,
     definitions: crd::Served,
+    access: Access,
 }
 
 impl std::fmt::Debug for ApiServer {
@@ -133,13 +137,16 @@ impl Builder {
                 admission: RwLock::default(),
                 logs: RwLock::default(),
                 metrics: RwLock::default(),
+                connector: RwLock::default(),
                 documents: Documents::default(),
                 webhooks: Arc::new(Webhooks::new(dispatcher)),
                 definitions: crd::Served::default(),
+                access: Access::default(),
             }),
         };
         server.restore(saved);
         crate::bootstrap::fill(&server);
+        crate::access::fill(&server, self.seed);
         server
     }
 }
@@ -199,9 +206,24 @@ impl ApiServer {
         &self.inner.definitions
     }
 
+    /// What decides about rights.
+    pub(crate) fn access(&self) -> &Access {
+        &self.inner.access
+    }
+
     /// Sets where `pods/log` reads.
     pub fn set_log_source(&self, logs: Arc<dyn LogSource>) {
         *self.inner.logs.write().unwrap_or_else(PoisonError::into_inner) = Some(logs);
+    }
+
+    /// Sets where `pods/exec` and its like lead.
+    pub fn set_connector(&self, connector: Arc<dyn Connector>) {
+        *self.inner.connector.write().unwrap_or_else(PoisonError::into_inner) = Some(connector);
+    }
+
+    /// Where `pods/exec` and its like lead.
+    pub(crate) fn connector(&self) -> Option<Arc<dyn Connector>> {
+        self.inner.connector.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Where `pods/log` reads.

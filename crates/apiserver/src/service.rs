@@ -41,8 +41,8 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let server = self.clone();
         Box::pin(async move {
-            let (head, body) = request.into_parts();
-            let answer = match collect(body).await {
+            let (mut head, body) = request.into_parts();
+            let answer = match collect(body).await.and_then(|body| server.admit(&mut head).map(|()| body)) {
                 Ok(body) => server.dispatch(&head, body).await,
                 Err(status) => Err(status),
             };

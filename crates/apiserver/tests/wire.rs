@@ -67,7 +67,7 @@ async fn wrong_paths_and_methods_are_told_apart() {
         ("POST /api/v1/namespaces/default/pods/a", 405),
         ("DELETE /api/v1/namespaces", 405),
         ("PUT /api/v1/namespaces/default/pods", 405),
-        ("GET /api/v1/namespaces/default/pods/a/exec", 501),
+        ("GET /api/v1/namespaces/default/pods/a/exec", 404),
     ] {
         let (found, status) = json(&server, line, Value::Null).await;
         assert_eq!(found, code, "{line}: {status}");

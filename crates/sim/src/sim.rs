@@ -4,14 +4,18 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
+use http::Request;
 use jiff::{SignedDuration, Timestamp};
+use kruise_apiserver::admission::User;
 use kruise_apiserver::clock::Clock;
 use kruise_apiserver::random::Random;
 use kruise_apiserver::store::Journal;
 use kruise_apiserver::{ApiServer, controllers};
 use tokio::task::{JoinError, JoinSet};
 use tower::Layer as _;
+use tower::util::MapRequest;
 
+use crate::connections::Connections;
 use crate::faults::Faults;
 use crate::history::Recorder;
 use crate::image::{Behaviour, Images};
@@ -170,11 +174,12 @@ impl Builder {
             Some(journal) => server.journal(journal).build(),
             None => server.build(),
         };
-        server.set_log_source(Arc::new(Logs { store: server.store().clone(), clock }));
+        let logs = Logs { store: server.store().clone(), clock };
+        server.set_log_source(Arc::new(logs.clone()));
         server.set_metrics_source(Arc::new(Load { store: server.store().clone() }));
         let faults = Faults::seeded(self.seed);
         faults.latency(self.latency);
-        Sim {
+        let sim = Sim {
             random: Random::seeded(self.seed ^ 0x7069_636b),
             server,
             faults,
@@ -184,7 +189,9 @@ impl Builder {
             tasks: Mutex::default(),
             builder: self,
             is_running: false,
-        }
+        };
+        sim.server.set_connector(Arc::new(Connections { machines: sim.machines(), logs }));
+        sim
     }
 
     /// A cluster that lives: [`Self::build`] and [`Sim::run`].
@@ -323,6 +330,16 @@ impl Sim {
         kube::Client::new(self.server.clone(), "default")
     }
 
+    /// A client in somebody's name, with no more rights than they have.
+    pub fn client_as(&self, user: User) -> kube::Client {
+        kube::Client::new(named(self.server.clone(), user), "default")
+    }
+
+    /// A client of a service account, with the rights that are bound to it.
+    pub fn account_client(&self, namespace: &str, name: &str) -> kube::Client {
+        kube::Client::new(named(self.server.clone(), User::service_account(namespace, name)), namespace)
+    }
+
     /// The faults of [`Self::faulty_client`].
     pub fn faults(&self) -> &Faults {
         &self.faults
@@ -445,6 +462,17 @@ impl Sim {
         let at = self.pick(0..choices.len() as u64);
         choices.get(usize::try_from(at).unwrap_or(0))
     }
+}
+
+/// The server for somebody: all requests are theirs.
+fn named(
+    server: ApiServer,
+    user: User,
+) -> MapRequest<ApiServer, impl Fn(Request<kube::client::Body>) -> Request<kube::client::Body> + Clone> {
+    MapRequest::new(server, move |mut request: Request<kube::client::Body>| {
+        request.extensions_mut().insert(user.clone());
+        request
+    })
 }
 
 impl Drop for Sim {

@@ -32,6 +32,7 @@ pub(super) fn keys(cx: &Context, resource: &Arc<Resource>, event: &Event, keys: 
         table if event.kind == EventKind::Deleted && furnish::is_kept(table, &record.name) => {
             keys.push(Key::new(Work::Furnish, "", &record.namespace));
         }
+        "rbac.authorization.k8s.io/clusterroles" => keys.push(Key::new(Work::Gather, "", "")),
         "/nodes" => {
             keys.push(Key::new(Work::Node, "", &record.name));
             node(cx, event, keys);

@@ -14,12 +14,20 @@ const ALL: &[Verb] = &["create", "delete", "deletecollection", "get", "list", "p
 const NO_COLLECTION: &[Verb] = &["create", "delete", "get", "list", "patch", "update", "watch"];
 const CREATE: &[Verb] = &["create"];
 const GET: &[Verb] = &["get"];
+const CONNECT: &[Verb] = &["create", "get"];
 const CHANGE: &[Verb] = &["get", "patch", "update"];
 const UPDATE: &[Verb] = &["update"];
 
 const SCALE: Sub =
     Sub { name: "scale", kind: Some("Scale"), group_version: Some(("autoscaling", "v1")), verbs: CHANGE };
 const STATUS: Sub = Sub { name: "status", kind: None, group_version: None, verbs: CHANGE };
+
+const TOKEN: Sub = Sub {
+    name: "token",
+    kind: Some("TokenRequest"),
+    group_version: Some(("authentication.k8s.io", "v1")),
+    verbs: CREATE,
+};
 
 /// A subresource in the table. Without a kind it is about the resource's own kind.
 #[derive(Clone, Copy)]
@@ -74,6 +82,8 @@ const NAMESPACED: Row = Row {
     selectable: &[],
 };
 const CLUSTER: Row = Row { namespaced: false, ..NAMESPACED };
+/// A question that is answered and not stored.
+const REVIEW: Row = Row { group: "authorization.k8s.io", verbs: CREATE, ..CLUSTER };
 /// A workload: status apart, generation counted.
 const WORKLOAD: Row = Row { status: StatusPart::Separate, generation: true, subs: &[STATUS], ..NAMESPACED };
 const APPS: Row = Row { group: "apps", categories: &["all"], subs: &[SCALE, STATUS], ..WORKLOAD };
@@ -103,10 +113,13 @@ const POD_FIELDS: &[&str] = &[
 ];
 
 const POD_SUBS: &[Sub] = &[
+    Sub { name: "attach", kind: Some("PodAttachOptions"), group_version: None, verbs: CONNECT },
     Sub { name: "binding", kind: Some("Binding"), group_version: None, verbs: CREATE },
     Sub { name: "ephemeralcontainers", kind: None, group_version: None, verbs: CHANGE },
     Sub { name: "eviction", kind: Some("Eviction"), group_version: Some(("policy", "v1")), verbs: CREATE },
+    Sub { name: "exec", kind: Some("PodExecOptions"), group_version: None, verbs: CONNECT },
     Sub { name: "log", kind: None, group_version: None, verbs: GET },
+    Sub { name: "portforward", kind: Some("PodPortForwardOptions"), group_version: None, verbs: CONNECT },
     Sub { name: "resize", kind: None, group_version: None, verbs: CHANGE },
     STATUS,
 ];
@@ -130,12 +143,19 @@ const ROWS: &[Row] = &[
     Row { kind: "ReplicationController", plural: "replicationcontrollers", singular: "replicationcontroller", short: &["rc"], categories: &["all"], subs: &[SCALE, STATUS], selectable: &["status.replicas"], ..WORKLOAD },
     Row { kind: "ResourceQuota", plural: "resourcequotas", singular: "resourcequota", short: &["quota"], subs: &[STATUS], status: StatusPart::Separate, returns_deleted: true, ..NAMESPACED },
     Row { kind: "Secret", plural: "secrets", singular: "secret", selectable: &["type"], ..NAMESPACED },
-    Row { kind: "ServiceAccount", plural: "serviceaccounts", singular: "serviceaccount", short: &["sa"], returns_deleted: true, ..NAMESPACED },
+    Row { kind: "ServiceAccount", plural: "serviceaccounts", singular: "serviceaccount", short: &["sa"], subs: &[TOKEN], returns_deleted: true, ..NAMESPACED },
     Row { kind: "Service", plural: "services", singular: "service", short: &["svc"], categories: &["all"], subs: &[STATUS], status: StatusPart::Separate, create_on_update: true, selectable: &["spec.clusterIP", "spec.type"], ..NAMESPACED },
     // Admission and extension.
     Row { kind: "MutatingWebhookConfiguration", plural: "mutatingwebhookconfigurations", singular: "mutatingwebhookconfiguration", group: "admissionregistration.k8s.io", categories: &["api-extensions"], generation: true, unconditional_update: false, ..CLUSTER },
     Row { kind: "ValidatingWebhookConfiguration", plural: "validatingwebhookconfigurations", singular: "validatingwebhookconfiguration", group: "admissionregistration.k8s.io", categories: &["api-extensions"], generation: true, unconditional_update: false, ..CLUSTER },
     Row { kind: "CustomResourceDefinition", plural: "customresourcedefinitions", singular: "customresourcedefinition", short: &["crd", "crds"], group: "apiextensions.k8s.io", categories: &["api-extensions"], subs: &[STATUS], status: StatusPart::Separate, generation: true, unconditional_update: false, ..CLUSTER },
+    // Reviews.
+    Row { kind: "SelfSubjectReview", plural: "selfsubjectreviews", singular: "selfsubjectreview", group: "authentication.k8s.io", ..REVIEW },
+    Row { kind: "TokenReview", plural: "tokenreviews", singular: "tokenreview", group: "authentication.k8s.io", ..REVIEW },
+    Row { kind: "LocalSubjectAccessReview", plural: "localsubjectaccessreviews", singular: "localsubjectaccessreview", namespaced: true, ..REVIEW },
+    Row { kind: "SelfSubjectAccessReview", plural: "selfsubjectaccessreviews", singular: "selfsubjectaccessreview", ..REVIEW },
+    Row { kind: "SelfSubjectRulesReview", plural: "selfsubjectrulesreviews", singular: "selfsubjectrulesreview", ..REVIEW },
+    Row { kind: "SubjectAccessReview", plural: "subjectaccessreviews", singular: "subjectaccessreview", ..REVIEW },
     // Workloads.
     Row { kind: "ControllerRevision", plural: "controllerrevisions", singular: "controllerrevision", categories: &[], subs: &[], status: StatusPart::None, generation: false, ..APPS },
     Row { kind: "DaemonSet", plural: "daemonsets", singular: "daemonset", short: &["ds"], subs: &[STATUS], ..APPS },

@@ -59,6 +59,7 @@ impl ApiServer {
         if changed {
             settle_shape(resource, &mut object)?;
         }
+        self.check_escalation(&options.user, target, &object, None)?;
 
         let generate = text(&object, "generateName");
         let generated = text(&object, "name").is_empty() && !generate.is_empty();

@@ -258,7 +258,7 @@ pub(super) fn metadata(object: &mut Value) -> Option<&mut serde_json::Map<String
 }
 
 /// Brings an object into the stored form and fills in its defaults. Returns the paths of unknown fields.
-pub(super) fn settle_shape(resource: &Resource, object: &mut Value) -> Result<Vec<String>, Status> {
+pub(crate) fn settle_shape(resource: &Resource, object: &mut Value) -> Result<Vec<String>, Status> {
     shaped(resource, object).map_err(|why| {
         Status::bad_request(format!(
             "{kind} in version \"{}\" cannot be handled as a {kind}: {why}",

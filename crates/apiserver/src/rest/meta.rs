@@ -95,7 +95,8 @@ fn name_errors(resource: &Resource, name: &str) -> Vec<String> {
     }
 }
 
-fn path_segment(name: &str) -> Vec<String> {
+/// What is wrong with a name that stands between slashes.
+pub(crate) fn path_segment(name: &str) -> Vec<String> {
     if name == "." || name == ".." {
         return vec![format!("may not be '{name}'")];
     }

@@ -86,6 +86,7 @@ impl ApiServer {
     ) -> Result<Answer, Status> {
         match target.subresource.as_deref() {
             Some("binding") => self.bind(target, object, options).await.map(|()| Answer::Success),
+            Some("token") => self.request_token(target, object, options).map(Answer::Value),
             Some("eviction") => self.evict(target, object, options).await.map(|()| Answer::Success),
             _ => Err(Status::http_method_not_allowed()),
         }
@@ -174,7 +175,7 @@ impl ApiServer {
 }
 
 /// A pod with several containers has no log of its own, and a container that it does not have has none either.
-fn check_container(pod: &Value, container: &str) -> Result<(), Status> {
+pub(crate) fn check_container(pod: &Value, container: &str) -> Result<(), Status> {
     let names = |list: &str| -> Vec<&str> {
         let list = pod.pointer(&format!("/spec/{list}")).and_then(Value::as_array);
         list.into_iter().flatten().filter_map(|one| one.get("name")?.as_str()).collect()

@@ -43,6 +43,7 @@ impl ApiServer {
             if let Some(meta) = metadata(&mut object) {
                 meta.insert("name".to_owned(), Value::String(target.name.clone()));
             }
+            self.check_create(&options.user, target)?;
             let record = self.create(target, object, options).await?;
             return Ok(Written { record, created: true });
         }
@@ -132,6 +133,7 @@ impl ApiServer {
             if changed {
                 settle_shape(resource, &mut object)?;
             }
+            self.check_escalation(&options.user, target, &object, Some(&old))?;
             self.finish(&mut object, &old, target)?;
             for hook in &hooks {
                 hook.validate(&attributes, Some(&object)).await?;

@@ -1,13 +1,14 @@
 //! From a request to a verb and back.
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH};
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
 
 use super::accept::{self, Answered, Encoding, Objects};
 use super::path::{ObjectPath, Route, route};
 use super::response;
+use crate::access::tokens;
 use crate::admission::{User, Warnings};
 use crate::body::ApiBody;
 use crate::discovery;
@@ -18,14 +19,14 @@ use crate::protobuf;
 use crate::registry::Resource;
 use crate::rest::{
     Answer, DeleteOptions, Deleted, Expected, FieldValidation, Frames, ListOptions, Page, Query, Selection,
-    Shape, Target, WatchOptions, WriteOptions, decode, duplicates, parse,
+    Shape, Target, WatchOptions, WriteOptions, decode, duplicates, parse, settle_shape,
 };
 use crate::server::ApiServer;
 use crate::status::Status;
 use crate::table::IncludeObject;
 
 /// Subresources of the real server that need a connection into a pod or to a node.
-const CONNECTIONS: [&str; 5] = ["exec", "attach", "portforward", "proxy", "token"];
+const CONNECTIONS: [&str; 4] = ["exec", "attach", "portforward", "proxy"];
 
 /// A request with its parts looked up once.
 struct Call<'r> {
@@ -55,6 +56,11 @@ impl ApiServer {
                 .map(|list| listing(head, &list))
                 .ok_or_else(unknown_path),
             Route::OpenApi(path) => self.open_api(head, &path),
+            Route::Keys => {
+                let keys = self.access().signer.jwks()?.to_string();
+                Ok(cached("application/jwk-set+json", keys))
+            }
+            Route::Issuer => Ok(cached("application/json", tokens::configuration().to_string())),
             Route::Unknown => Err(unknown_path()),
         }
     }
@@ -92,6 +98,9 @@ impl ApiServer {
     async fn object(&self, head: &Parts, body: Bytes, path: ObjectPath) -> Result<Response<ApiBody>, Status> {
         let resource =
             self.registry().find(&path.group, &path.version, &path.plural).ok_or_else(unknown_path)?;
+        if crate::connect::is_connection(head.uri.path()) {
+            return Err(self.refuse_plain(head));
+        }
         if CONNECTIONS.contains(&path.subresource.as_str()) {
             return Err(Status::not_implemented(format_args!("{}/{}", path.plural, path.subresource)));
         }
@@ -236,6 +245,11 @@ impl Call<'_> {
             return self.answer(StatusCode::CREATED, answer).await;
         }
         decode(&mut object, resource)?;
+        if matches!(resource.group.as_ref(), "authentication.k8s.io" | "authorization.k8s.io") {
+            settle_shape(resource, &mut object)?;
+            let review = self.server.review(&self.target, object, &options)?;
+            return self.answer(StatusCode::CREATED, Answer::Value(review)).await;
+        }
         if resource.group.is_empty() && resource.plural == "bindings" {
             return self.bind(object, &options).await;
         }
@@ -422,6 +436,13 @@ fn tagged(head: &Parts, etag: &str, content_type: &'static str, bytes: Bytes) ->
 fn listing(head: &Parts, value: &serde_json::Value) -> Response<ApiBody> {
     let encoding = known(accept::of_status(&head.headers), value);
     response::encoded(StatusCode::OK, value.to_string().into(), encoding).unwrap_or_else(|_| plain(value))
+}
+
+/// What relying parties ask again once an hour.
+fn cached(content_type: &'static str, text: String) -> Response<ApiBody> {
+    let mut response = response::typed(StatusCode::OK, content_type, ApiBody::full(text));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"));
+    response
 }
 
 fn plain(value: &serde_json::Value) -> Response<ApiBody> {

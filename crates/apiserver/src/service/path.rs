@@ -19,6 +19,10 @@ pub(super) enum Route {
     Resources(String, String),
     /// `/openapi/...`, with what follows.
     OpenApi(String),
+    /// `/openid/v1/jwks`.
+    Keys,
+    /// `/.well-known/openid-configuration`.
+    Issuer,
     /// An object or a collection.
     Object(ObjectPath),
     /// Anything else.
@@ -50,6 +54,8 @@ pub(super) fn route(path: &str) -> Route {
         ["apis", group] => Route::Group((*group).to_owned()),
         ["api", version] => Route::Resources(String::new(), (*version).to_owned()),
         ["apis", group, version] => Route::Resources((*group).to_owned(), (*version).to_owned()),
+        ["openid", "v1", "jwks"] => Route::Keys,
+        [".well-known", "openid-configuration"] => Route::Issuer,
         ["openapi", rest @ ..] => Route::OpenApi(rest.join("/")),
         ["api", version, rest @ ..] => object("", version, rest),
         ["apis", group, version, rest @ ..] => object(group, version, rest),

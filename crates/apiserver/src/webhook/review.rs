@@ -33,8 +33,7 @@ impl Question<'_> {
         };
         let resource = |r: &Resource| json!({"group": r.group, "version": r.version, "resource": r.plural});
         let user = attributes.user;
-        let mut who = json!({"username": user.name, "groups": user.groups});
-        set(&mut who, "uid", &user.uid);
+        let who = user.info();
         let mut request = json!({
             "uid": self.uid,
             "kind": kind,

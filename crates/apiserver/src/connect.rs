@@ -1,0 +1,182 @@
+//! Connections into pods: commands, terminals and ports.
+//!
+//! The server decides who may connect to what; a [`Connector`] (the simulated nodes) is at the other end, and whoever has the
+//! sockets carries bytes between both. How that looks on the wire is not known here.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::request::Parts;
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc;
+
+use crate::rest::{Query, check_container};
+use crate::server::ApiServer;
+use crate::status::{GroupResource, Status};
+use crate::store::Record;
+
+/// A command, or the wish to be connected to what runs already.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Run {
+    /// The container.
+    pub container: String,
+    /// The command with its arguments; empty for what runs already.
+    pub command: Vec<String>,
+    /// Whether the client sends input.
+    pub stdin: bool,
+    /// Whether the client wants the output.
+    pub stdout: bool,
+    /// Whether the client wants the errors.
+    pub stderr: bool,
+    /// Whether a person sits at the other end.
+    pub tty: bool,
+}
+
+/// What a client wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// To run a command.
+    Exec(Run),
+    /// To be connected to what runs.
+    Attach(Run),
+    /// To reach ports of the pod.
+    Forward,
+}
+
+/// A connection that may be made.
+#[derive(Clone)]
+pub struct Connection {
+    /// The pod.
+    pub pod: Arc<Record>,
+    /// What is wanted.
+    pub wish: Wish,
+    /// The other end.
+    pub end: Arc<dyn Connector>,
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection")
+            .field("pod", &self.pod.name)
+            .field("wish", &self.wish)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a command says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// On its standard output.
+    Out(Bytes),
+    /// On its standard error.
+    Error(Bytes),
+}
+
+/// Bytes both ways.
+pub trait Pipe: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Pipe for T {}
+
+/// The other end of connections: the nodes. Errors are told to the client as they are.
+pub trait Connector: Send + Sync {
+    /// Runs a command until it ends with a code. The end of `input` is the end of what it reads.
+    fn exec(
+        &self,
+        pod: Arc<Record>,
+        run: Run,
+        input: mpsc::Receiver<Bytes>,
+        output: mpsc::Sender<Output>,
+    ) -> BoxFuture<'static, Result<i32, String>>;
+
+    /// Connects to what runs, until it ends.
+    fn attach(
+        &self,
+        pod: Arc<Record>,
+        run: Run,
+        input: mpsc::Receiver<Bytes>,
+        output: mpsc::Sender<Output>,
+    ) -> BoxFuture<'static, Result<i32, String>>;
+
+    /// Opens a port.
+    fn port(&self, pod: Arc<Record>, port: u16) -> BoxFuture<'static, Result<Box<dyn Pipe>, String>>;
+}
+
+/// Whether a path is one of a connection into a pod.
+pub fn is_connection(path: &str) -> bool {
+    parts(path).is_some()
+}
+
+/// Namespace, pod and what is wanted.
+fn parts(path: &str) -> Option<(&str, &str, &str)> {
+    let mut words = path.strip_prefix("/api/v1/namespaces/")?.split('/');
+    let (namespace, pods, name, wish) = (words.next()?, words.next()?, words.next()?, words.next()?);
+    let fits = pods == "pods" && matches!(wish, "exec" | "attach" | "portforward") && words.next().is_none();
+    fits.then_some((namespace, name, wish))
+}
+
+impl ApiServer {
+    /// Decides about a request for a connection: who asks, whether they may, and whether there is anything to connect to.
+    pub fn connect(&self, head: &mut Parts) -> Result<Connection, Status> {
+        self.admit(head)?;
+        let (namespace, name, wish) = parts(head.uri.path()).ok_or_else(Status::resource_not_found)?;
+        let pod = self.store().get("/pods", namespace, name);
+        let pod = pod.ok_or_else(|| Status::not_found(GroupResource::new("", "pods"), name))?;
+        let Some(end) = self.connector() else {
+            return Err(Status::not_implemented(format_args!("pods/{wish}")));
+        };
+        let query = Query::parse(head.uri.query());
+        let object = pod.value();
+        let wish = match wish {
+            "portforward" => Wish::Forward,
+            wish => {
+                let container = query.text("container");
+                check_container(&object, container)?;
+                let only =
+                    object.pointer("/spec/containers/0/name").and_then(Value::as_str).unwrap_or_default();
+                let run = Run {
+                    container: if container.is_empty() { only } else { container }.to_owned(),
+                    command: query.all("command").map(str::to_owned).collect(),
+                    stdin: query.flag("stdin"),
+                    stdout: query.flag("stdout"),
+                    stderr: query.flag("stderr"),
+                    tty: query.flag("tty"),
+                };
+                if !run.stdin && !run.stdout && !run.stderr {
+                    let why = "you must specify at least 1 of stdin, stdout, stderr";
+                    return Err(Status::bad_request(why));
+                }
+                if wish == "attach" { Wish::Attach(run) } else { Wish::Exec(run) }
+            }
+        };
+        if pod.field("spec.nodeName").is_empty() {
+            return Err(Status::bad_request(format!("pod {name} does not have a host assigned")));
+        }
+        Ok(Connection { pod, wish, end })
+    }
+
+    /// The answer to a request for a connection that did not ask to leave HTTP.
+    pub(crate) fn refuse_plain(&self, head: &Parts) -> Status {
+        let mut head = head.clone();
+        match self.connect(&mut head) {
+            Ok(_) => Status::bad_request("Upgrade request required"),
+            Err(status) => status,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_are_told_by_their_path() {
+        for wish in ["exec", "attach", "portforward"] {
+            assert!(is_connection(&format!("/api/v1/namespaces/a/pods/b/{wish}")));
+        }
+        assert!(!is_connection("/api/v1/namespaces/a/pods/b/log"));
+        assert!(!is_connection("/api/v1/namespaces/a/pods/b/exec/c"));
+        assert!(!is_connection("/api/v1/namespaces/a/services/b/exec"));
+    }
+}
