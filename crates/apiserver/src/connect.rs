@@ -156,11 +156,12 @@ impl ApiServer {
         Ok(Connection { pod, wish, end })
     }
 
-    /// The answer to a request for a connection that did not ask to leave HTTP.
+    /// The answer to a request for a connection that came to a server without anybody who can leave HTTP.
     pub(crate) fn refuse_plain(&self, head: &Parts) -> Status {
         let mut head = head.clone();
+        let wish = head.uri.path().rsplit('/').next().unwrap_or_default().to_owned();
         match self.connect(&mut head) {
-            Ok(_) => Status::bad_request("Upgrade request required"),
+            Ok(_) => Status::not_implemented(format_args!("pods/{wish}")),
             Err(status) => status,
         }
     }

@@ -32,6 +32,7 @@
 //!
 //! Nothing here knows the controllers that it tests.
 
+mod connections;
 mod events;
 pub mod faults;
 pub mod history;

@@ -24,6 +24,7 @@ const EVERY: Duration = Duration::from_secs(10);
 const MOST_LINES: i64 = 2_000;
 
 /// The logs of all simulated nodes. Holds the store, not the server, which holds this.
+#[derive(Clone)]
 pub(crate) struct Logs {
     pub(crate) store: Arc<Store>,
     pub(crate) clock: Clock,

@@ -6,13 +6,14 @@
 //!
 //! | asked | answer |
 //! | --- | --- |
-//! | a command | what was declared for it; else `echo`, `sleep`, `true`, `false`, `env` and shells with such words do what they say, and anything else ends well and says nothing |
+//! | a command | what was declared for it; else a little shell with `echo`, `cat`, `ls`, `env`, `sleep`, `tar` and a few more does what it says on a few small files, and anything else ends well and says nothing |
 //! | a connection | to a port that a running container of the pod lists; others are refused |
 //! | a page | 200 and `ok` while the container is ready, else 503; a path that ends in a number such as `/500` has that status |
 //! | a pull | takes the time and ends as the image says, and asks for an account where one is declared |
 
-mod commands;
+mod files;
 mod pages;
+pub(crate) mod shell;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -25,12 +26,17 @@ use tokio::io::DuplexStream;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
+use files::Files;
+pub(crate) use shell::Did as Performed;
+
 use crate::image::{Images, normalized};
 use crate::kubelet::{Command, Control, Question};
 use crate::time::until;
 
 /// How long a pull takes if its image does not say.
 const PULL: Duration = Duration::from_millis(1500);
+/// Containers of one node whose files are remembered.
+const MOST_CONTAINERS: usize = 64;
 /// How many deeds are remembered.
 const MEMORY: usize = 2000;
 
@@ -112,6 +118,15 @@ pub struct Image {
     pub digest: String,
 }
 
+/// Something to run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Task<'a> {
+    /// A program with its arguments.
+    Words(&'a [String]),
+    /// A line of a shell.
+    Script(&'a str),
+}
+
 /// What a command said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
@@ -175,6 +190,7 @@ struct Inner {
     deeds: Vec<(Timestamp, Deed)>,
     said: BTreeMap<String, Said>,
     refuses_stops: BTreeMap<String, String>,
+    files: BTreeMap<String, Files>,
     pulling: usize,
     most_pulling: usize,
 }
@@ -252,14 +268,47 @@ impl Machine {
         };
         let name = format!("{}/{}", container.pod, container.name);
         self.note(Deed::Command { container: name, words: words.to_vec() });
-        let declared = self.inner().said.get(&words.join(" ")).cloned();
-        let said = declared.unwrap_or_else(|| commands::said(words, &container.environment));
+        let said = self.perform(&container, Task::Words(words), Vec::new(), &mut "/".to_owned());
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        let said =
+            Said { after: said.after, stdout: text(said.stdout), stderr: text(said.stderr), code: said.code };
         if let Some(most) = most.filter(|most| *most < said.after) {
             self.pass_time(most).await?;
             return Err(Problem::Late);
         }
         self.pass_time(said.after).await?;
         Ok(said)
+    }
+
+    /// Runs a command with what it reads, in a folder. It takes no time: the answer says how long it would.
+    pub(crate) fn perform(
+        &self,
+        container: &Container,
+        task: Task<'_>,
+        input: Vec<u8>,
+        folder: &mut String,
+    ) -> Performed {
+        let mut inner = self.inner();
+        if let Task::Words(words) = task
+            && let Some(said) = inner.said.get(&words.join(" ")).cloned()
+        {
+            let (stdout, stderr) = (said.stdout.into_bytes(), said.stderr.into_bytes());
+            return Performed { stdout, stderr, code: said.code, after: said.after, is_over: false };
+        }
+        if !inner.files.contains_key(&container.id) {
+            while inner.files.len() >= MOST_CONTAINERS {
+                inner.files.pop_first();
+            }
+            let address = container.address.as_deref().unwrap_or("127.0.0.1");
+            inner.files.insert(container.id.clone(), Files::of(&container.pod, address));
+        }
+        let Some(files) = inner.files.get_mut(&container.id) else { return Performed::default() };
+        let environment = &container.environment;
+        let mut around = shell::Around { environment, host: &container.pod, files, folder, input };
+        match task {
+            Task::Words(words) => shell::run(words, &mut around),
+            Task::Script(text) => shell::script(text, &mut around),
+        }
     }
 
     /// The images of the node.
@@ -384,6 +433,11 @@ impl Machine {
         let (sender, receiver) = oneshot::channel();
         self.control.send(Command::Inside { node: self.node.clone(), question: question(sender) });
         receiver.await.map_err(|_| Problem::Gone)
+    }
+
+    /// How long something takes that takes this long in the cluster.
+    pub(crate) fn real(&self, time: Duration) -> Duration {
+        self.clock.real(time)
     }
 
     /// Lets time pass, unless the runtime goes away meanwhile.
