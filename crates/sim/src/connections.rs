@@ -192,10 +192,10 @@ impl Terminal {
                         line.clear();
                         self.show(&format!("^C\r\n{}", prompt(&folder))).await;
                     }
+                    8 | 127 if self.run.tty && line.is_empty() => {}
                     8 | 127 if self.run.tty => {
-                        if line.pop().is_some() {
-                            self.show("\u{8} \u{8}").await;
-                        }
+                        line.pop();
+                        self.show("\u{8} \u{8}").await;
                     }
                     byte if line.len() < 4096 => {
                         line.push(byte);

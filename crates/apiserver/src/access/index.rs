@@ -99,12 +99,17 @@ impl Bindings {
     }
 }
 
+/// The rules of roles by name.
+type Roles = BTreeMap<Box<str>, Arc<[Rule]>>;
+/// A rule with what tells where it comes from, or what is said of a role that is not there.
+pub(super) type Shown<'a> = Result<(&'a dyn Fn() -> String, &'a Rule), String>;
+
 /// Roles and bindings.
 #[derive(Debug)]
 pub(super) struct Index {
     cursors: [Cursor; 4],
-    cluster_roles: BTreeMap<Box<str>, Arc<[Rule]>>,
-    roles: BTreeMap<Arc<str>, BTreeMap<Box<str>, Arc<[Rule]>>>,
+    cluster_roles: Roles,
+    roles: BTreeMap<Arc<str>, Roles>,
     cluster_bindings: Bindings,
     bindings: BTreeMap<Arc<str>, Bindings>,
 }
@@ -140,8 +145,7 @@ impl Index {
 
     fn follow(&mut self) -> Result<(), TooOld> {
         for (at, table) in TABLES.iter().enumerate() {
-            loop {
-                let Some(cursor) = self.cursors.get_mut(at) else { break };
+            while let Some(cursor) = self.cursors.get_mut(at) {
                 let events = cursor.take()?;
                 if events.is_empty() {
                     break;
@@ -203,12 +207,7 @@ impl Index {
 
     /// Shows every rule that is for a user in a namespace, with where it comes from, and every role that is not there, until
     /// `visit` returns false.
-    pub(super) fn visit(
-        &self,
-        user: &User,
-        namespace: &str,
-        visit: &mut dyn FnMut(Result<(&dyn Fn() -> String, &Rule), String>) -> bool,
-    ) {
+    pub(super) fn visit(&self, user: &User, namespace: &str, visit: &mut dyn FnMut(Shown<'_>) -> bool) {
         for (name, role, told) in self.cluster_bindings.of(user) {
             let source = || {
                 let (kind, role) = (&role.kind, quote(&role.name));
@@ -247,7 +246,7 @@ impl Index {
 fn show(
     rules: Result<Arc<[Rule]>, String>,
     source: &dyn Fn() -> String,
-    visit: &mut dyn FnMut(Result<(&dyn Fn() -> String, &Rule), String>) -> bool,
+    visit: &mut dyn FnMut(Shown<'_>) -> bool,
 ) -> bool {
     match rules {
         Err(missing) => visit(Err(missing)),

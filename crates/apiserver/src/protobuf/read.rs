@@ -359,7 +359,7 @@ impl Reader {
                 (1, Payload::Varint(number)) if own == 2 => allows = number != 0,
                 (number, payload) if number == own => one = self.single(&schema, payload, one.take())?,
                 (2, payload) if *kind == Type::SchemaOrArray => {
-                    many.extend(self.single(&schema, payload, None)?)
+                    many.extend(self.single(&schema, payload, None)?);
                 }
                 (2, Payload::Bytes(bytes)) => many.push(Value::String(text(bytes))),
                 _ => {}

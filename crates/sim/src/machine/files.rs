@@ -136,10 +136,8 @@ impl Files {
             let path = absolute(folder, &name);
             match head.get(156) {
                 Some(b'5') => self.make_folder(&path),
-                Some(b'0' | 0) => {
-                    if !self.write(&path, bytes.to_vec()) {
-                        return Err("no space left on device");
-                    }
+                Some(b'0' | 0) if !self.write(&path, bytes.to_vec()) => {
+                    return Err("no space left on device");
                 }
                 _ => {}
             }

@@ -461,7 +461,7 @@ mod tests {
     #[test]
     fn scripts_join_commands() {
         let sh = |script: &str, stdout: &str, stderr: &str, code: i32| {
-            check(&["sh", "-c", script], stdout, stderr, code)
+            check(&["sh", "-c", script], stdout, stderr, code);
         };
         sh("echo 'hello you'; sleep 2; echo bad >&2; exit 3; echo never", "hello you\n", "bad\n", 3);
         sh("false && echo no || echo yes", "yes\n", "", 0);
