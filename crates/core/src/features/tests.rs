@@ -399,7 +399,7 @@ fn users_get_our_kinds_with_the_roles_they_have() {
 #[test]
 fn controllers_and_flags_have_names_of_their_own() {
     let controllers: Vec<&Controller> = ALL.iter().flat_map(|feature| feature.controllers).collect();
-    assert_eq!(controllers.len(), 22);
+    assert_eq!(controllers.len(), 23);
     let names: BTreeSet<&str> = controllers.iter().map(|controller| controller.name).collect();
     assert_eq!(names.len(), controllers.len());
     let flags: Vec<&str> = controllers.iter().filter_map(|controller| controller.workers_flag).collect();
