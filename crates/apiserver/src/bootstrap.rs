@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::crd;
 use crate::registry::fields;
+use crate::rest;
 use crate::server::ApiServer;
 use crate::store::{Draft, Saved};
 
@@ -21,7 +22,7 @@ impl ApiServer {
     fn put_back(&self, objects: Vec<(String, bytes::Bytes)>) {
         let all = self.registry().all();
         for (table, json) in objects {
-            let Ok(value) = serde_json::from_slice::<Value>(&json) else {
+            let Ok(mut value) = serde_json::from_slice::<Value>(&json) else {
                 tracing::error!(table, "a kept object is no JSON");
                 continue;
             };
@@ -29,7 +30,8 @@ impl ApiServer {
                 *resource.table == *table && resource.storage_api_version == resource.api_version()
             });
             let fields = resource.map(|resource| fields::of(resource, &value)).unwrap_or_default();
-            if let Err(refused) = self.store().restore(&table, Draft { value, fields }) {
+            let managed = rest::kept_managers(&mut value);
+            if let Err(refused) = self.store().restore(&table, Draft { value, fields, managed }) {
                 tracing::error!(table, ?refused, "a kept object cannot be put back");
             }
         }
@@ -38,7 +40,7 @@ impl ApiServer {
 
 /// Creates them. Nothing here waits, since no hooks exist yet.
 pub(crate) fn fill(server: &ApiServer) {
-    let local = server.local();
+    let local = server.local().named("kube-apiserver");
     let put = |group: &str, plural: &str, namespace: &str, object: Value| {
         let Ok(resource) = local.resource(group, plural) else { return };
         let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();

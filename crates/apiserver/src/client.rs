@@ -18,11 +18,23 @@ use crate::store::Record;
 #[derive(Clone, Debug)]
 pub struct Local {
     server: ApiServer,
+    /// Who writes, for field management.
+    manager: Arc<str>,
 }
 
 impl Local {
     pub(crate) fn new(server: ApiServer) -> Self {
-        Self { server }
+        Self { server, manager: "unknown".into() }
+    }
+
+    /// The same client under a name: the manager of what it writes.
+    #[must_use]
+    pub fn named(&self, manager: &str) -> Self {
+        Self { server: self.server.clone(), manager: manager.into() }
+    }
+
+    fn options(&self) -> WriteOptions {
+        WriteOptions { field_manager: self.manager.to_string(), ..WriteOptions::default() }
     }
 
     /// The server behind it.
@@ -69,7 +81,7 @@ impl Local {
         mut object: Value,
     ) -> Result<Arc<Record>, Status> {
         crate::rest::decode(&mut object, resource)?;
-        self.server.create(&Target::object(resource, namespace, ""), object, &WriteOptions::default()).await
+        self.server.create(&Target::object(resource, namespace, ""), object, &self.options()).await
     }
 
     /// Replaces an object, or with `subresource` only what that may write.
@@ -83,7 +95,7 @@ impl Local {
         let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
         let mut target = Target::object(resource, &namespace, &name);
         target.subresource = subresource.map(str::to_owned);
-        Ok(self.server.update(&target, object, &WriteOptions::default()).await?.record)
+        Ok(self.server.update(&target, object, &self.options()).await?.record)
     }
 
     /// Applies a patch to an object, or with `subresource` only to what that may write.
@@ -97,7 +109,7 @@ impl Local {
     ) -> Result<Arc<Record>, Status> {
         let mut target = Target::object(resource, namespace, name);
         target.subresource = subresource.map(str::to_owned);
-        self.server.patch(&target, patch, &WriteOptions::default()).await
+        self.server.patch(&target, patch, &self.options()).await
     }
 
     /// Deletes an object.
@@ -108,9 +120,7 @@ impl Local {
         name: &str,
         options: &DeleteOptions,
     ) -> Result<Deleted, Status> {
-        self.server
-            .delete(&Target::object(resource, namespace, name), options, &WriteOptions::default())
-            .await
+        self.server.delete(&Target::object(resource, namespace, name), options, &self.options()).await
     }
 
     /// Gives a pod its node, as a scheduler does.
@@ -119,7 +129,7 @@ impl Local {
         let target = Target::object(&pods, namespace, pod).with_subresource("binding");
         let binding =
             serde_json::json!({"metadata": {"name": pod}, "target": {"kind": "Node", "name": node}});
-        self.server.post_sub(&target, binding, &WriteOptions::default()).await.map(|_| ())
+        self.server.post_sub(&target, binding, &self.options()).await.map(|_| ())
     }
 
     /// The scale of a target that names the subresource.
@@ -137,6 +147,6 @@ impl Local {
         let pods = self.resource("", "pods")?;
         let target = Target::object(&pods, namespace, pod).with_subresource("eviction");
         let eviction = serde_json::json!({"metadata": {"name": pod}});
-        self.server.post_sub(&target, eviction, &WriteOptions::default()).await.map(|_| ())
+        self.server.post_sub(&target, eviction, &self.options()).await.map(|_| ())
     }
 }

@@ -307,6 +307,7 @@ enum Woken {
 
 /// Runs the built-in controllers until the future is dropped.
 pub async fn run(client: Local, options: Options) -> Infallible {
+    let client = client.named("kube-controller-manager");
     let cx = Context {
         client: client.clone(),
         graph: Mutex::default(),

@@ -18,8 +18,9 @@ use serde_json::{Value, json};
 
 pub(crate) use rules::Definitions as DefinitionRules;
 
+use crate::apply::{self, Managed, Manager, Operation, Reset, Write};
 use crate::registry::{Resource, fields};
-use crate::rest::{Target, set_condition};
+use crate::rest::{Target, kept, set_condition};
 use crate::server::ApiServer;
 use crate::store::{Draft, Record, Refused};
 
@@ -227,7 +228,9 @@ impl ApiServer {
                 return Some(record);
             }
             let fields = fields::of(&resource, &object);
-            match self.store().replace(TABLE, Draft { value: object, fields }, record.rv) {
+            let managed =
+                managed_by_server(&resource, &record, &old, &object, self.clock().now().as_second());
+            match self.store().replace(TABLE, Draft { value: object, fields, managed }, record.rv) {
                 Ok(record) => return Some(record),
                 Err(Refused::Moved) => {}
                 Err(_) => return None,
@@ -235,6 +238,26 @@ impl ApiServer {
         }
         self.store().get(TABLE, "", name)
     }
+}
+
+/// Who manages a definition after the server itself wrote its status.
+fn managed_by_server(
+    resource: &Resource,
+    record: &Record,
+    old: &Value,
+    new: &Value,
+    now: i64,
+) -> Option<Arc<Managed>> {
+    let managed = record.managed.as_ref()?;
+    let manager = Manager {
+        name: "kube-apiserver".into(),
+        operation: Operation::Update,
+        api_version: resource.api_version().into(),
+        subresource: "status".into(),
+    };
+    let kind = resource.rules.typed(resource);
+    let reset = Reset::Except(&[&["spec"], &["metadata"]]);
+    kept(&apply::update(kind, old, new, managed, &Write { manager, now }, reset))
 }
 
 /// The marks of a deletion on a definition: it stays until its instances are gone. `None` when it has them.

@@ -10,6 +10,7 @@
 
 pub mod access;
 pub mod admission;
+pub mod apply;
 pub mod body;
 mod bootstrap;
 pub mod client;

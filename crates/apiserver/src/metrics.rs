@@ -131,7 +131,7 @@ impl ApiServer {
                 "kind": resource.kind, "apiVersion": resource.api_version(), "metadata": metadata, "timestamp": now,
                 "window": format!("{WINDOW_SECONDS}s"), key: value,
             });
-            Record::encode(Draft { value: object, fields: Vec::new() }, None).ok().map(Arc::new)
+            Record::encode(Draft::new(object), None).ok().map(Arc::new)
         };
         let measured: Vec<Option<Value>> = if resource.namespaced {
             let container = |(name, usage): (String, Usage)| json!({"name": name, "usage": usage.to_json()});

@@ -2,16 +2,19 @@
 //!
 //! Three kinds are carried out here as pure functions on JSON: JSON patch ([`json`], RFC 6902), merge patch
 //! ([`merge`], RFC 7386) and Kubernetes' own strategic merge patch ([`strategic`]), which knows the keys of
-//! lists. The fourth kind, server-side apply, is recognised and refused until it exists.
+//! lists. The fourth kind, server-side apply, is read here and carried out by [`crate::apply`].
 //!
 //! The result may have any content; whether it is still a valid object of the same name is the caller's check.
 
+mod applying;
 pub mod json;
 pub mod merge;
 pub mod shapes;
 pub mod strategic;
 
 use serde_json::{Map, Value};
+
+pub use applying::Applying;
 
 use crate::status::{GroupKind, Status};
 
@@ -34,6 +37,11 @@ pub enum Accepts {
 }
 
 impl Accepts {
+    /// Whether a body of this type is a server-side apply.
+    pub fn is_apply(self, content_type: &str) -> bool {
+        content_type.split(';').next().unwrap_or_default().trim() == APPLY
+    }
+
     /// The content types, in the order the real server lists them.
     pub fn content_types(self) -> &'static [&'static str] {
         match self {
@@ -52,6 +60,8 @@ pub enum Patch {
     Merge(Map<String, Value>),
     /// Like a merge patch, but lists merge by key and directives are obeyed.
     Strategic(Map<String, Value>),
+    /// An object whose fields the client wants to own.
+    Apply(Applying),
 }
 
 impl Patch {
@@ -69,14 +79,14 @@ impl Patch {
             JSON => json::Operations::parse(body).map(Self::Json),
             MERGE => object(body).map(Self::Merge).map_err(|why| decoding(&why)),
             STRATEGIC => object(body).map(Self::Strategic).map_err(Status::bad_request),
-            _ => Err(Status::not_implemented("server-side apply (application/apply-patch+yaml)")),
+            _ => Applying::parse(body).map(Self::Apply),
         }
     }
 
     /// What a refusal for unknown fields shows: the patched object or, for a strategic patch, the patch.
     pub fn shown(&self, patched: &Value) -> String {
         match self {
-            Self::Json(_) | Self::Merge(_) => patched.to_string(),
+            Self::Json(_) | Self::Merge(_) | Self::Apply(_) => patched.to_string(),
             Self::Strategic(patch) => go_map(patch),
         }
     }
@@ -85,7 +95,18 @@ impl Patch {
     pub fn unknown_fields(&self) -> &[String] {
         match self {
             Self::Json(operations) => operations.unknown_fields(),
-            Self::Merge(_) | Self::Strategic(_) => &[],
+            Self::Merge(_) | Self::Strategic(_) | Self::Apply(_) => &[],
+        }
+    }
+
+    /// Whether the patch is about `metadata.managedFields`, which objects are stored without.
+    pub fn touches_managed(&self) -> bool {
+        match self {
+            Self::Json(operations) => operations.touch("/metadata/managedFields"),
+            Self::Merge(fields) | Self::Strategic(fields) => {
+                fields.get("metadata").is_some_and(|meta| meta.get("managedFields").is_some())
+            }
+            Self::Apply(_) => false,
         }
     }
 
@@ -104,6 +125,7 @@ impl Patch {
                 }
             }
             Self::Merge(patch) => Ok(merge::apply(object, patch)),
+            Self::Apply(applying) => Ok(applying.object.clone()),
             Self::Strategic(patch) => {
                 let Value::Object(object) = object else {
                     return Err(Status::bad_request("invalid JSON document"));
@@ -121,7 +143,7 @@ pub fn undecodable(patched: String, why: &str) -> Status {
 }
 
 /// A value as Go prints it: `map[a:1 b:[x y]]`.
-fn go_text(value: &Value) -> String {
+pub(crate) fn go_text(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::String(text) => text.clone(),
@@ -223,11 +245,6 @@ mod tests {
             )
         );
         assert_eq!(refused("application/json", "{}", Accepts::All).0, 415);
-    }
-
-    #[test]
-    fn server_side_apply_is_refused_as_not_implemented() {
-        assert_eq!(refused(APPLY, "{}", Accepts::All).0, 501);
     }
 
     #[test]

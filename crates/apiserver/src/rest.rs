@@ -10,6 +10,7 @@ mod delete;
 mod duplicates;
 mod limits;
 mod list;
+mod managed;
 mod meta;
 mod options;
 mod output;
@@ -32,6 +33,7 @@ pub(crate) use decode::{Expected, decode, parse, settle_shape};
 pub use delete::{DeleteOptions, Deleted, Preconditions, Propagation};
 pub(crate) use duplicates::duplicates;
 pub use list::{ListOptions, Page, Selection, VersionMatch};
+pub(crate) use managed::{kept, kept_managers};
 pub(crate) use meta::path_segment;
 pub(crate) use options::{Query, percent_decode};
 pub(crate) use output::Shape;
@@ -174,7 +176,7 @@ impl ApiServer {
             object
         };
         let fields = fields::of(resource, &value);
-        Ok(Draft { value, fields })
+        Ok(Draft { value, fields, managed: None })
     }
 }
 

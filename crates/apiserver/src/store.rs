@@ -23,6 +23,8 @@ pub use journal::{Journal, Saved};
 pub use record::{Field, Record};
 use table::Table;
 
+use crate::apply::Managed;
+
 /// How much history each table keeps.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -85,6 +87,15 @@ pub struct Draft {
     pub value: Value,
     /// What field selectors may ask about, without `metadata.name` and `metadata.namespace`.
     pub fields: Vec<Field>,
+    /// Who manages which fields.
+    pub managed: Option<Arc<Managed>>,
+}
+
+impl Draft {
+    /// An object without anything beside it.
+    pub fn new(value: Value) -> Self {
+        Self { value, fields: Vec::new(), managed: None }
+    }
 }
 
 /// Why a write did not happen.

@@ -608,7 +608,6 @@
 < status = "Failure"
 
 = Server-side apply needs a manager
-! embedded: no server-side apply yet
 > PATCH /api/v1/namespaces/$ns/configmaps/a
 @ Content-Type: application/apply-patch+yaml
 | {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
@@ -625,14 +624,6 @@
 < metadata = {}
 < reason = "Invalid"
 < status = "Failure"
-<embedded 501 NotImplemented
-<embedded apiVersion = "v1"
-<embedded code = 501
-<embedded kind = "Status"
-<embedded message = "not implemented by this server: server-side apply (application/apply-patch+yaml)"
-<embedded metadata = {}
-<embedded reason = "NotImplemented"
-<embedded status = "Failure"
 
 = Options of a write are checked
 > POST /api/v1/namespaces/$ns/configmaps?fieldManager=a%07b

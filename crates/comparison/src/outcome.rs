@@ -2,10 +2,13 @@
 //!
 //! A body becomes lines of `path = value`. What a server makes up becomes a word: `uid1` is the first uid of the
 //! story, `v2` the second version of an object, `TIME`, `IP`, `PORT` and `TOKEN` are what they say. The namespace of
-//! the story is `$ns`. Managed fields are left out: they are about who wrote, not about what happened.
+//! the story is `$ns`. Managers of fields are a line each, and count only in steps that ask for them: they are about who
+//! wrote, not about what happened.
 
 use serde_json::Value;
 
+/// Who manages which fields.
+const MANAGED: &str = "managedFields";
 /// Stands for a version that no two servers share.
 const ANY_VERSION: &str = "VERSION";
 
@@ -84,7 +87,10 @@ impl Words {
                 let mut keys: Vec<&String> = map.keys().collect();
                 keys.sort();
                 for key in keys {
-                    if key == "managedFields" {
+                    if key == MANAGED
+                        && let Some(Value::Array(entries)) = map.get(key)
+                    {
+                        self.managers(path, entries, lines);
                         continue;
                     }
                     let path = join(path, &self.plain(key));
@@ -106,6 +112,20 @@ impl Words {
                 lines.push(format!("{path} = PORT"));
             }
             other => lines.push(format!("{path} = {other}")),
+        }
+    }
+
+    /// Who manages what: name, operation, version, place, time and fields.
+    fn managers(&self, path: &str, entries: &[Value], lines: &mut Vec<String>) {
+        for (index, entry) in entries.iter().enumerate() {
+            let text = |key: &str| match entry.get(key).and_then(Value::as_str).unwrap_or_default() {
+                "" => "-",
+                time if is_time(time) => "TIME",
+                text => text,
+            };
+            let words = ["manager", "operation", "apiVersion", "subresource", "time"].map(text).join(" ");
+            let fields = self.plain(&entry.get("fieldsV1").map(Value::to_string).unwrap_or_default());
+            lines.push(format!("{} = {words} {fields}", join(path, MANAGED) + &format!("[{index}]")));
         }
     }
 
@@ -217,6 +237,11 @@ fn is_number(text: &str) -> bool {
 fn is_time(text: &str) -> bool {
     let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
     shape.len() >= 20 && shape.starts_with("0000-00-00T00:00:00") && shape.ends_with('Z')
+}
+
+/// Whether a line counts only in steps that ask for its part.
+pub fn is_optional(line: &str) -> bool {
+    line.split(" = ").next().is_some_and(|path| path.contains(MANAGED))
 }
 
 /// Whether a line is about this part of the answer; `*name` is any part of this name.

@@ -12,7 +12,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::outcome::{Words, is_part};
+use crate::outcome::{Words, is_optional, is_part};
 use crate::story::{Behaviour, Step};
 
 /// How long a step may wait for its line.
@@ -128,7 +128,11 @@ impl Run<'_> {
             self.capture(step, &answer)?;
             let counts = |index: usize, line: &String| {
                 index == 0
-                    || (step.only.is_empty() || step.only.iter().any(|part| is_part(line, part)))
+                    || (step.only.is_empty() && !is_optional(line)
+                        || step
+                            .only
+                            .iter()
+                            .any(|part| is_part(line, part) && (!is_optional(line) || is_optional(part))))
                         && !step.without.iter().any(|part| is_part(line, part))
             };
             let mut kept: Vec<String> = lines

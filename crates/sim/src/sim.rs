@@ -244,8 +244,8 @@ impl Sim {
             events,
             seed,
         };
-        let kubelets = Kubelets::new(local.clone(), options);
-        let scheduler = Scheduler::new(local.clone(), seed, events);
+        let kubelets = Kubelets::new(local.named("kubelet"), options);
+        let scheduler = Scheduler::new(local.named("kube-scheduler"), seed, events);
         let expiry = crate::events::watch(&local);
         let options = self.builder.controllers.clone();
         let nodes = async {

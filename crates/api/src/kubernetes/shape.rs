@@ -76,6 +76,11 @@ pub fn type_of(group: &str, version: &str, kind: &str) -> Option<&'static str> {
     shapes().by_name.get_key_value(format!("{package}.{kind}").as_str()).map(|(name, _)| *name)
 }
 
+/// All types with their members, as they are written down: `core.EnvVar` and `name:s! value:s …`.
+pub fn types() -> impl Iterator<Item = (&'static str, &'static str)> {
+    TYPES.lines().map(|line| line.split_once(' ').unwrap_or((line, "")))
+}
+
 /// Rewrites `value` as a server would encode it and returns the paths of unknown members
 /// (`spec.containers[0].foo`), in the order of the object.
 ///

@@ -50,7 +50,7 @@ pub(crate) fn fill(server: &ApiServer, seed: u64) {
             meta.insert("creationTimestamp".to_owned(), now.clone().into());
             meta.insert("uid".to_owned(), random.uid().into());
         }
-        let stored = server.store().create(table, Draft { value, fields: Vec::new() });
+        let stored = server.store().create(table, Draft::new(value));
         // A server that goes on where another one stopped has them already.
         debug_assert!(matches!(stored, Ok(_) | Err(Refused::Exists)), "{stored:?}");
     }

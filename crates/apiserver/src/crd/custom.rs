@@ -1,7 +1,7 @@
 //! The rules of custom resources: what their schemas say.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use futures::future::BoxFuture;
 use kruise_api::kubernetes::shape;
@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::convert::Conversion;
 use super::text;
+use crate::apply;
 use crate::field::{self, Path};
 use crate::registry::{Resource, Rules, api_version};
 use crate::schema::Structural;
@@ -30,6 +31,8 @@ pub(super) struct Custom {
     schemas: Arc<BTreeMap<String, Schema>>,
     conversion: Arc<Conversion>,
     terminating: bool,
+    /// How objects merge, read when first needed.
+    typed: OnceLock<apply::Schema>,
 }
 
 impl Custom {
@@ -41,7 +44,7 @@ impl Custom {
         terminating: bool,
     ) -> Self {
         let api_version = api_version(text(definition, "/spec/group"), text(version, "/name"));
-        Self { api_version, schemas, conversion, terminating }
+        Self { api_version, schemas, conversion, terminating, typed: OnceLock::new() }
     }
 
     fn schema(&self) -> Option<&Schema> {
@@ -78,6 +81,13 @@ impl Rules for Custom {
             unknown.extend(schema.structural.prune(object));
         }
         Ok(unknown)
+    }
+
+    fn typed(&self, resource: &Resource) -> apply::Typed<'_> {
+        let schema = self
+            .typed
+            .get_or_init(|| apply::Schema::custom(resource.schema.as_deref().unwrap_or(&Value::Null)));
+        schema.root()
     }
 
     fn validate_create(&self, resource: &Resource, object: &Value) -> Vec<field::Error> {

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::names;
+use crate::apply::{Schema, Typed};
 use crate::field;
 use crate::registry::{Resource, Rules};
 use crate::schema::crd;
@@ -33,6 +34,18 @@ impl Rules for Definitions {
         if spec.get("preserveUnknownFields") == Some(&Value::Bool(false)) {
             spec.remove("preserveUnknownFields");
         }
+    }
+
+    fn typed(&self, resource: &Resource) -> Typed<'_> {
+        Schema::built_in(&resource.group, &resource.version, &resource.kind)
+    }
+
+    fn nothing(&self, _resource: &Resource) -> Value {
+        let names = json!({"kind": "", "plural": ""});
+        json!({
+            "metadata": {}, "spec": {"group": "", "names": names, "scope": "", "versions": null},
+            "status": {"acceptedNames": names, "conditions": null, "storedVersions": null},
+        })
     }
 
     fn prepare_create(&self, _resource: &Resource, object: &mut Value) {

@@ -86,6 +86,13 @@ impl Operations {
         &self.unknown
     }
 
+    /// Whether an operation reads or writes at or around this path.
+    pub fn touch(&self, path: &str) -> bool {
+        let near = |other: &str| path.starts_with(other) || other.starts_with(path);
+        let paths = |operation: &Operation| [operation.path.clone(), operation.from.clone()];
+        self.operations.iter().flat_map(paths).flatten().any(|other| near(&other))
+    }
+
     /// Carries out all operations, or none.
     pub fn apply(&self, mut object: Value) -> Result<Value, Error> {
         let mut copied = 0;

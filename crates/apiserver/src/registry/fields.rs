@@ -66,6 +66,11 @@ fn at<'v>(object: &'v Value, path: &str) -> Option<&'v Value> {
     path.split('.').try_fold(object, |value, part| value.get(part))
 }
 
+/// The text of the single value at a dotted path.
+pub(crate) fn text_at(object: &Value, path: &str) -> Option<String> {
+    text(at(object, path))
+}
+
 fn text(value: Option<&Value>) -> Option<String> {
     match value? {
         Value::String(text) => Some(text.clone()),

@@ -1,9 +1,10 @@
 //! What a resource does with its objects: the seam between the verbs and the pure rules.
 
 use futures::future::BoxFuture;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Resource, convert};
+use crate::apply::{Schema, Typed};
 use crate::status::Status;
 use crate::store::Record;
 use crate::{field, kinds};
@@ -18,6 +19,19 @@ pub trait Rules: Send + Sync {
     /// behind `cannot be handled as a Pod: `.
     fn canonical(&self, _resource: &Resource, _object: &mut Value) -> Result<Vec<String>, String> {
         Ok(Vec::new())
+    }
+
+    /// How objects merge when they are applied.
+    fn typed(&self, _resource: &Resource) -> Typed<'_> {
+        Typed::anything()
+    }
+
+    /// An object of the kind in which nothing is set.
+    fn nothing(&self, resource: &Resource) -> Value {
+        let mut nothing = json!({});
+        // An empty object is of every kind's shape.
+        let _ = self.canonical(resource, &mut nothing);
+        nothing
     }
 
     /// Writes what new objects begin with. Name, uid and the empty status are set already.
@@ -83,6 +97,10 @@ impl Rules for BuiltIn {
 
     fn canonical(&self, resource: &Resource, object: &mut Value) -> Result<Vec<String>, String> {
         kinds::canonical(&resource.group, &resource.version, &resource.kind, object)
+    }
+
+    fn typed(&self, resource: &Resource) -> Typed<'_> {
+        Schema::built_in(&resource.group, &resource.version, &resource.kind)
     }
 
     fn prepare_create(&self, resource: &Resource, object: &mut Value) {

@@ -6,8 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::decode::{metadata, settle_namespace, settle_shape};
 use super::update::report_unknown;
-use super::{Target, WriteOptions, limits, meta, plugins, quota, strategy};
+use super::{Target, WriteOptions, limits, managed, meta, plugins, quota, strategy};
 use crate::admission::{Attributes, Operation};
+use crate::apply::Managed;
 use crate::server::ApiServer;
 use crate::status::Status;
 use crate::store::{Record, Refused};
@@ -20,7 +21,18 @@ impl ApiServer {
     pub async fn create(
         &self,
         target: &Target,
+        object: Value,
+        options: &WriteOptions,
+    ) -> Result<Arc<Record>, Status> {
+        self.create_managed(target, object, None, options).await
+    }
+
+    /// The same for an object whose managers are known: it was applied.
+    pub(super) async fn create_managed(
+        &self,
+        target: &Target,
         mut object: Value,
+        managed: Option<Arc<Managed>>,
         options: &WriteOptions,
     ) -> Result<Arc<Record>, Status> {
         let resource = &target.resource;
@@ -30,9 +42,11 @@ impl ApiServer {
             let why = "resourceVersion should not be set on objects to be created";
             return Err(Status::failure(500, "", why));
         }
+        let given = managed::take(&mut object);
         clear_system_fields(&mut object);
         let unknown = settle_shape(resource, &mut object)?;
         report_unknown(resource, options, &unknown)?;
+        let managed = managed.or_else(|| self.managed_new(target, &object, given, options));
 
         let name = text(&object, "name");
         plugins::namespace_lifecycle(self, target, Operation::Create, &name)?;
@@ -86,7 +100,8 @@ impl ApiServer {
         limits::check(self, resource, &target.namespace, &name, &object)?;
         // Right before storing. What another thread stores at this moment is not counted.
         quota::admit(self, resource, &target.namespace, &name, &object)?;
-        let draft = self.draft(resource, object).await?;
+        let mut draft = self.draft(resource, object).await?;
+        draft.managed = managed;
         let stored = if options.dry_run {
             match self.store().get(&resource.table, &target.namespace, &name) {
                 Some(_) => Err(Refused::Exists),
@@ -120,7 +135,9 @@ impl ApiServer {
             "kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "default"},
         });
         let target = Target::object(&accounts, namespace, "");
-        match Box::pin(self.create(&target, account, &WriteOptions::default())).await {
+        let manager = "kube-controller-manager".to_owned();
+        let options = WriteOptions { field_manager: manager, ..WriteOptions::default() };
+        match Box::pin(self.create(&target, account, &options)).await {
             // The controller that keeps it may be faster, where there are several threads.
             Err(status) if status.code != 409 => Err(status),
             _ => Ok(()),
@@ -150,7 +167,6 @@ fn clear_system_fields(object: &mut Value) {
         "deletionTimestamp",
         "deletionGracePeriodSeconds",
         "selfLink",
-        "managedFields",
     ] {
         meta.remove(key);
     }

@@ -135,7 +135,8 @@ impl ApiServer {
             Step::Mark(object) => (object, false),
             Step::MarkAndRemove(object) => (object, true),
         };
-        let draft = self.draft(resource, object).await?;
+        let mut draft = self.draft(resource, object).await?;
+        draft.managed.clone_from(&record.managed);
         let outcome = match remove {
             _ if options.dry_run => Record::encode(draft, None).map(Arc::new).map_err(Refused::Malformed),
             true => store.replace_and_remove(&resource.table, draft, record.rv),

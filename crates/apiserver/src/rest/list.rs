@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Query, Target};
 use crate::field;
 use crate::registry::{Resource, fields};
-use crate::selector::{Fields, Labels};
+use crate::selector::{Fields, Labels, Term};
 use crate::server::ApiServer;
 use crate::status::{GroupKind, Status};
 use crate::store::{Record, Scan};
@@ -23,6 +23,8 @@ const CONTINUE_TOO_OLD: &str = "The provided continue parameter is too old to di
 pub struct Selection {
     labels: Option<Labels>,
     fields: Option<Fields>,
+    /// Whether fields are read from the objects themselves. What a definition calls selectable may be newer than them.
+    from_objects: bool,
 }
 
 impl Selection {
@@ -31,7 +33,10 @@ impl Selection {
         let bad = |error: crate::selector::Error| Status::bad_request(error.0);
         let labels = if labels.is_empty() { None } else { Some(Labels::parse(labels).map_err(bad)?) };
         let fields = if fields.is_empty() { None } else { Some(known_fields(resource, fields)?) };
-        Ok(Self { labels, fields })
+        let own = |term: &Term| !term.field.starts_with("metadata.");
+        let from_objects =
+            resource.custom && fields.as_ref().is_some_and(|fields| fields.terms().iter().any(own));
+        Ok(Self { labels, fields, from_objects })
     }
 
     pub(crate) fn from_query(resource: &Resource, query: &Query) -> Result<Self, Status> {
@@ -41,7 +46,7 @@ impl Selection {
 
     /// Selects by labels.
     pub fn labels(labels: Labels) -> Self {
-        Self { labels: Some(labels), fields: None }
+        Self { labels: Some(labels), fields: None, from_objects: false }
     }
 
     /// Whether everything is selected.
@@ -53,13 +58,30 @@ impl Selection {
     /// Whether a record is selected.
     pub fn matches(&self, record: &Record) -> bool {
         self.labels.as_ref().is_none_or(|labels| labels.matches_by(|key| record.label(key)))
-            && self.fields.as_ref().is_none_or(|fields| fields.matches_by(|name| record.field(name)))
+            && self.fields.as_ref().is_none_or(|fields| match self.from_objects {
+                true => matches_object(fields, record),
+                false => fields.matches_by(|name| record.field(name)),
+            })
     }
 
     /// The one name that is selected, if there is only one.
     pub(super) fn name(&self) -> Option<&str> {
         self.fields.as_ref()?.exact("metadata.name")
     }
+}
+
+fn matches_object(fields: &Fields, record: &Record) -> bool {
+    let object = record.value();
+    let found: Vec<(&str, String)> = fields
+        .terms()
+        .iter()
+        .filter(|term| !term.field.starts_with("metadata."))
+        .map(|term| (term.field.as_str(), fields::text_at(&object, &term.field).unwrap_or_default()))
+        .collect();
+    fields.matches_by(|name| match found.iter().find(|(field, _)| *field == name) {
+        Some((_, value)) => value,
+        None => record.field(name),
+    })
 }
 
 /// Parses a field selector and renames its fields to those that records keep.
@@ -147,6 +169,10 @@ impl ListOptions {
                 let detail = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
                 errors.push(field::Error::forbidden(path, detail));
             }
+        }
+        if query.has("sendInitialEvents") {
+            let detail = "sendInitialEvents is forbidden for list";
+            errors.push(field::Error::forbidden("sendInitialEvents", detail));
         }
         if !errors.is_empty() {
             return Err(Status::invalid(GroupKind::new("meta.k8s.io", "ListOptions"), "", errors));

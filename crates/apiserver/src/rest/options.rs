@@ -47,9 +47,13 @@ impl Query {
     }
 
     /// The options of a create, update or patch. `kind` is the options' kind, for errors.
-    pub(crate) fn write_options(&self, kind: &'static str) -> Result<WriteOptions, Status> {
+    pub(crate) fn write_options(&self, kind: &'static str, apply: bool) -> Result<WriteOptions, Status> {
         let dry_run: Vec<&str> = self.all("dryRun").collect();
-        let mut errors = dry_run_errors(&dry_run);
+        let mut errors = Vec::new();
+        if apply && self.text("fieldManager").is_empty() {
+            errors.push(field::Error::required("fieldManager", "is required for apply patch"));
+        }
+        errors.extend(dry_run_errors(&dry_run));
         let field_validation = match self.text("fieldValidation") {
             "Ignore" => FieldValidation::Ignore,
             "" | "Warn" => FieldValidation::Warn,
@@ -61,7 +65,7 @@ impl Query {
             }
         };
         errors.extend(manager_errors(self.text("fieldManager")));
-        if kind == "PatchOptions" && self.has("force") {
+        if kind == "PatchOptions" && self.has("force") && !apply {
             let detail = "may not be specified for non-apply patch";
             errors.push(field::Error::forbidden("force", detail));
         }

@@ -35,7 +35,7 @@ impl ApiServer {
             Shape::Metadata(version) if resource.rules.is_as_stored(resource, record) || !resource.custom => {
                 Ok(partial(record, version))
             }
-            Shape::Metadata(version) => Ok(partial_of(&self.read(resource, record).await?, version)),
+            Shape::Metadata(version) => Ok(partial_of(&self.shown(resource, record).await?, version)),
             Shape::Table(version, include) => {
                 self.table_event(resource, record, version, include, true).await
             }
@@ -51,7 +51,10 @@ impl ApiServer {
         include: IncludeObject,
         headers: bool,
     ) -> Result<Bytes, Status> {
-        let value = self.read(resource, record).await?;
+        let value = match include {
+            IncludeObject::None => self.read(resource, record).await?,
+            _ => self.shown(resource, record).await?,
+        };
         let row = resource.printer.row(&value, include, self.clock().now());
         let metadata = list_metadata(Some(record.rv), None, None);
         Ok(table(resource.printer.table_of_rows(metadata, vec![row], headers), version))
@@ -69,14 +72,17 @@ impl ApiServer {
             let now = self.clock().now();
             let changed = self.read_changed(resource, &page.records).await?;
             let rows = page.records.iter().zip(changed).map(|(record, changed)| {
-                let value = changed.unwrap_or_else(|| record.value());
+                let mut value = changed.unwrap_or_else(|| record.value());
+                if include != IncludeObject::None {
+                    show_managed(&mut value, record);
+                }
                 resource.printer.row(&value, include, now)
             });
             let rows = rows.collect();
             return Ok(table(resource.printer.table_of_rows(metadata, rows, true), version));
         }
         let (kind, api_version) = list_kind(resource, shape);
-        let size: usize = page.records.iter().map(|record| record.json.len() + 1).sum();
+        let size: usize = page.records.iter().map(|record| record.size() + 1).sum();
         let mut out = Vec::with_capacity(size + 256);
         out.extend(
             format!(
@@ -96,15 +102,19 @@ impl ApiServer {
             }
             match (shape, changed) {
                 (Shape::Metadata(version), None) => out.extend_from_slice(&partial(record, version)),
-                (Shape::Metadata(version), Some(value)) => {
+                (Shape::Metadata(version), Some(mut value)) => {
+                    show_managed(&mut value, record);
                     out.extend_from_slice(&partial_of(&value, version));
                 }
-                (_, Some(value)) => out.extend(value.to_string().into_bytes()),
-                (_, None) if resource.custom => out.extend_from_slice(&record.json),
+                (_, Some(mut value)) => {
+                    show_managed(&mut value, record);
+                    out.extend(value.to_string().into_bytes());
+                }
+                (_, None) if resource.custom => out.extend_from_slice(&record.full()),
                 // Items of a built-in list do not repeat their kind.
                 _ => {
                     out.push(b'{');
-                    out.extend_from_slice(record.body());
+                    record.write_body(&mut out);
                 }
             }
         }
@@ -125,20 +135,28 @@ impl ApiServer {
         let metadata_only = matches!(shape, Shape::Metadata(_));
         let plain = !resource.custom && (metadata_only || serves_stored_bytes(resource));
         for record in page.records.iter().rev() {
-            let value = match plain {
+            let mut value = match plain {
                 true => record.value(),
                 false => self.read(resource, record).await?,
             };
+            show_managed(&mut value, record);
             list.prepend(&value).map_err(Status::internal)?;
         }
         let metadata = list_metadata(Some(page.version), page.continuation.as_deref(), page.remaining);
         list.finish(&metadata).map_err(Status::internal)
     }
 
+    /// A stored object in the version of the resource, as clients see it.
+    async fn shown(&self, resource: &Resource, record: &Record) -> Result<Value, Status> {
+        let mut value = self.read(resource, record).await?;
+        show_managed(&mut value, record);
+        Ok(value)
+    }
+
     /// The object in the resource's version.
     async fn native(&self, resource: &Resource, record: &Record) -> Result<Bytes, Status> {
         if resource.rules.is_as_stored(resource, record) {
-            return Ok(record.json.clone());
+            return Ok(record.full());
         }
         if resource.rules.same_schema(resource) {
             let mut out = Vec::with_capacity(record.json.len() + 32);
@@ -146,10 +164,10 @@ impl ApiServer {
                 format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",", resource.kind, resource.api_version())
                     .bytes(),
             );
-            out.extend_from_slice(record.body());
+            record.write_body(&mut out);
             return Ok(out.into());
         }
-        let value = self.read(resource, record).await?;
+        let value = self.shown(resource, record).await?;
         Ok(value.to_string().into())
     }
 }
@@ -164,17 +182,26 @@ fn list_kind(resource: &Resource, shape: Shape) -> (String, String) {
     }
 }
 
+/// Adds who manages what, which is not part of stored objects.
+fn show_managed(object: &mut Value, record: &Record) {
+    if let Some(managed) = &record.managed
+        && let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut)
+    {
+        metadata.insert("managedFields".to_owned(), managed.to_json());
+    }
+}
+
 fn serves_stored_bytes(resource: &Resource) -> bool {
     !resource.needs_conversion() || resource.rules.same_schema(resource)
 }
 
 /// `PartialObjectMetadata` of a record.
 fn partial(record: &Record, version: &str) -> Bytes {
-    let mut out = Vec::with_capacity(record.metadata().len() + 96);
+    let mut out = Vec::with_capacity(record.metadata().len() + 2048);
     out.extend(
         format!("{{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/{version}\",").bytes(),
     );
-    out.extend_from_slice(record.metadata());
+    record.write_metadata(&mut out);
     out.push(b'}');
     out.into()
 }

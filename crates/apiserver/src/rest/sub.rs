@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::update::Change;
 use super::{Query, Target, WriteOptions};
 use crate::admission::{Attributes, Operation};
+use crate::apply::Managed;
 use crate::patch::Patch;
 use crate::server::{ApiServer, LogRequest};
 use crate::status::Status;
@@ -71,7 +72,11 @@ impl ApiServer {
     ) -> Result<Answer, Status> {
         match target.subresource.as_deref() {
             Some("scale") => {
-                self.change_scale(target, &Change::Patch(patch), options).await.map(Answer::Value)
+                let change = match patch {
+                    Patch::Apply(applying) => Change::Apply(applying),
+                    _ => Change::Patch(patch),
+                };
+                self.change_scale(target, &change, options).await.map(Answer::Value)
             }
             _ => self.patch(target, patch, options).await.map(Answer::Record),
         }
@@ -151,19 +156,20 @@ impl ApiServer {
         Ok(())
     }
 
-    /// Changes an object from inside, without admission and validation, on its newest version.
+    /// Changes an object from inside, without admission and validation, on its newest version. `change` also says who
+    /// manages its fields then.
     pub(super) async fn rewrite(
         &self,
         target: &Target,
         dry_run: bool,
-        mut change: impl FnMut(&mut Value) -> Result<(), Status>,
+        mut change: impl FnMut(&mut Value, &Record) -> Result<Option<Arc<Managed>>, Status>,
     ) -> Result<Arc<Record>, Status> {
         for _ in 0..TRIES {
             let record = self.get(target)?;
             let old = self.read(&target.resource, &record).await?;
             let mut object = old.clone();
-            change(&mut object)?;
-            match self.commit(target, &record, object, &old, None, dry_run).await? {
+            let managed = change(&mut object, &*record)?;
+            match self.commit(target, &record, object, managed, &old, None, dry_run).await? {
                 Ok(record) => return Ok(record),
                 Err(Refused::Moved) => {}
                 Err(Refused::Malformed(why)) => return Err(Status::internal(why)),

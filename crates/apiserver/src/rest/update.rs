@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 
 use super::create::drop_empty;
 use super::decode::{decode, metadata, settle_namespace, settle_patched, settle_shape};
-use super::{FieldValidation, Target, WriteOptions, Written, meta, plugins, strategy};
+use super::{FieldValidation, Target, WriteOptions, Written, managed, meta, plugins, strategy};
 use crate::admission::{Attributes, Operation};
+use crate::apply::Managed;
 use crate::field;
-use crate::patch::{Patch, undecodable};
+use crate::patch::{Applying, Patch, undecodable};
 use crate::registry::Resource;
 use crate::server::ApiServer;
 use crate::status::{GroupKind, Status};
@@ -25,6 +26,8 @@ pub(super) enum Change<'a> {
     Put(&'a Value),
     /// The client sent a difference.
     Patch(&'a Patch),
+    /// The client sent the fields that it wants to own.
+    Apply(&'a Applying),
 }
 
 impl ApiServer {
@@ -58,7 +61,42 @@ impl ApiServer {
         patch: &Patch,
         options: &WriteOptions,
     ) -> Result<Arc<Record>, Status> {
-        self.change(target, &Change::Patch(patch), options).await
+        match patch {
+            Patch::Apply(applying) => {
+                self.apply(target, applying, options).await.map(|written| written.record)
+            }
+            _ => self.change(target, &Change::Patch(patch), options).await,
+        }
+    }
+
+    /// Applies an object: its fields become the manager's own. Creates the object where there is none.
+    pub async fn apply(
+        &self,
+        target: &Target,
+        applying: &Applying,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
+        let there = || self.store().get(&target.resource.table, &target.namespace, &target.name).is_some();
+        if !there() && target.subresource.is_none() {
+            let (object, managed) = self.apply_to(target, None, applying, options)?;
+            report_repeated(applying, options)?;
+            if let Some(uid) =
+                at(&object, "/metadata/uid").and_then(Value::as_str).filter(|uid| !uid.is_empty())
+            {
+                let why = format!(
+                    "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                );
+                return Err(Status::conflict(target.resource.group_resource(), &target.name, why));
+            }
+            check_name(target, &object)?;
+            match self.create_managed(target, object, managed, options).await {
+                // Somebody else was faster.
+                Err(status) if status.reason == "AlreadyExists" && there() => {}
+                created => return created.map(|record| Written { record, created: true }),
+            }
+        }
+        let record = self.change(target, &Change::Apply(applying), options).await?;
+        Ok(Written { record, created: false })
     }
 
     async fn change(
@@ -74,10 +112,24 @@ impl ApiServer {
             let record = self.get(target)?;
             let mut old = self.read(resource, &record).await?;
             let mut spec = if leaves_spec(target, change) { take_spec(&mut old) } else { None };
+            let mut applied = None;
             let mut object = match change {
                 Change::Put(object) => (*object).clone(),
+                Change::Apply(applying) => {
+                    let (mut object, managed) =
+                        self.apply_to(target, Some((&old, &*record)), applying, options)?;
+                    report_repeated(applying, options)?;
+                    check_name(target, &object)?;
+                    settle_namespace(&mut object, target)?;
+                    applied = Some(managed);
+                    object
+                }
                 Change::Patch(patch) => {
-                    let mut patched = patch.apply(old.clone(), resource.group_kind())?;
+                    let mut before = old.clone();
+                    if let Some(managed) = record.managed.as_ref().filter(|_| patch.touches_managed()) {
+                        strategy::set_meta(&mut before, "managedFields", managed.to_json());
+                    }
+                    let mut patched = patch.apply(before, resource.group_kind())?;
                     // What is wrong with the patch itself is told even if its outcome is refused.
                     if options.field_validation == FieldValidation::Warn {
                         patch.unknown_fields().iter().for_each(|text| options.warnings.add(text.as_str()));
@@ -90,10 +142,14 @@ impl ApiServer {
             };
             // A client that names a version means that version and no other.
             let pinned = check_version(resource, target, &object, &old, matches!(change, Change::Put(_)))?;
+            let given = managed::take(&mut object);
             match change {
                 Change::Put(_) => {
                     let unknown = settle_shape(resource, &mut object)?;
                     report_unknown(resource, options, &unknown)?;
+                }
+                Change::Apply(_) => {
+                    settle_patched(resource, &mut object)?;
                 }
                 Change::Patch(patch) => {
                     // Only a refusal shows what the patch made.
@@ -103,6 +159,10 @@ impl ApiServer {
                     report_unknown_in_patch(patch, patched, options, &unknown)?;
                 }
             }
+            let managed = match applied {
+                Some(managed) => managed,
+                None => self.managed_after(target, &record, &old, &object, given, options),
+            };
             let hooks = self.admission(Operation::Update, resource, target.subresource.as_deref());
             // Hooks see whole objects.
             if let Some(spec) = spec.take_if(|_| !hooks.is_empty()) {
@@ -138,7 +198,7 @@ impl ApiServer {
             for hook in &hooks {
                 hook.validate(&attributes, Some(&object)).await?;
             }
-            match self.commit(target, &record, object, &old, spec, options.dry_run).await? {
+            match self.commit(target, &record, object, managed, &old, spec, options.dry_run).await? {
                 Ok(record) => return Ok(record),
                 Err(Refused::Moved) if !pinned && tries < PATCH_TRIES => {}
                 Err(Refused::Moved) => return Err(Status::modified(resource.group_resource(), &target.name)),
@@ -154,7 +214,7 @@ impl ApiServer {
         let subresource = target.subresource.as_deref();
         strategy::prepare_update(self, resource, subresource, object, old);
         if let Some(meta) = metadata(object) {
-            // Field management is not kept.
+            // Field management is kept beside the object.
             meta.remove("managedFields");
             for key in ["labels", "annotations", "finalizers", "ownerReferences", "generateName"] {
                 drop_empty(meta, key);
@@ -173,11 +233,13 @@ impl ApiServer {
 
     /// Stores a changed object; or nothing, if nothing changed; or removes it, if this was the last thing its
     /// deletion waited for. `spec` is a part of both that was taken out.
+    #[allow(clippy::too_many_arguments, reason = "what a write is made of, and nothing else")]
     pub(super) async fn commit(
         &self,
         target: &Target,
         record: &Arc<Record>,
         mut object: Value,
+        managed: Option<Arc<Managed>>,
         old: &Value,
         spec: Option<Value>,
         dry_run: bool,
@@ -185,14 +247,20 @@ impl ApiServer {
         let resource = &target.resource;
         strategy::carry_meta(&mut object, old, "resourceVersion");
         // What is stored in another version is written anew even if nothing else changed: migrations rely on it.
-        if object == *old && record.is_in(&resource.storage_api_version) {
+        // A manager that changes nothing leaves no trace, not even its time.
+        let same_managers = match (&managed, &record.managed) {
+            (Some(new), Some(old)) => Arc::ptr_eq(new, old) || new.is_like(old),
+            (new, old) => new.is_none() && old.is_none(),
+        };
+        if object == *old && same_managers && record.is_in(&resource.storage_api_version) {
             return Ok(Ok(record.clone()));
         }
         if let Some(spec) = spec {
             put_spec(&mut object, spec);
         }
         let ends = deletion_ends(resource, &object, old);
-        let draft = self.draft(resource, object).await?;
+        let mut draft = self.draft(resource, object).await?;
+        draft.managed = managed;
         if dry_run {
             return Ok(Record::encode(draft, None).map(Arc::new).map_err(Refused::Malformed));
         }
@@ -357,6 +425,19 @@ fn report_unknown_in_patch(
         None => texts.into_iter().for_each(|text| options.warnings.add(text)),
         Some(patched) => {
             return Err(undecodable(patched, &format!("strict decoding error: {}", texts.join(", "))));
+        }
+    }
+    Ok(())
+}
+
+/// Keys that an applied object has twice.
+fn report_repeated(applying: &Applying, options: &WriteOptions) -> Result<(), Status> {
+    let Some(repeated) = &applying.repeated else { return Ok(()) };
+    match options.field_validation {
+        FieldValidation::Ignore => {}
+        FieldValidation::Warn => options.warnings.add(repeated.as_str()),
+        FieldValidation::Strict => {
+            return Err(Status::bad_request(format!("error strict decoding YAML: {repeated}")));
         }
     }
     Ok(())

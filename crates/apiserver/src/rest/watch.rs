@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::list::{Selection, not_a_version};
 use super::output::Shape;
-use super::{ListOptions, Query, Target};
+use super::{ListOptions, Query, Target, VersionMatch};
 use crate::field;
 use crate::protobuf;
 use crate::registry::Resource;
@@ -33,6 +33,10 @@ pub struct WatchOptions {
     pub selection: Selection,
     /// After which version. `None` begins with the current objects as `ADDED` events.
     pub from: Option<u64>,
+    /// Whether to begin now, without the current objects, where `from` is not given.
+    pub from_now: bool,
+    /// The current objects must be at least of this version.
+    pub not_older_than: u64,
     /// Whether bookmarks are wanted.
     pub bookmarks: bool,
     /// Whether the initial events end with a marked bookmark.
@@ -49,17 +53,23 @@ impl WatchOptions {
         let matching = query.text("resourceVersionMatch");
         let path = "resourceVersionMatch";
         let mut errors = Vec::new();
-        match initial {
-            None if !matching.is_empty() => {
+        if initial.is_some() && matching != "NotOlderThan" {
+            let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+            errors.push(field::Error::forbidden(path, detail));
+        }
+        if !matching.is_empty() {
+            if initial.is_none() {
                 let detail =
                     "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
                 errors.push(field::Error::forbidden(path, detail));
             }
-            Some(_) if matching != "NotOlderThan" => {
-                let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+            if matching != "NotOlderThan" {
+                errors.push(field::Error::not_supported(path, matching, &["NotOlderThan"]));
+            }
+            if !query.text("continue").is_empty() {
+                let detail = "resourceVersionMatch is forbidden when continue is provided";
                 errors.push(field::Error::forbidden(path, detail));
             }
-            _ => {}
         }
         if !errors.is_empty() {
             return Err(Status::invalid(GroupKind::new("meta.k8s.io", "ListOptions"), "", errors));
@@ -78,6 +88,8 @@ impl WatchOptions {
         Ok(Self {
             selection,
             from,
+            from_now: initial == Some(false),
+            not_older_than: if initial == Some(true) { version.unwrap_or(0) } else { 0 },
             bookmarks,
             initial_events_end: initial == Some(true) && bookmarks,
             timeout: timeout.filter(|seconds| *seconds > 0).map(Duration::from_secs),
@@ -188,8 +200,14 @@ impl ApiServer {
         let mut initial = Vec::new();
         let from = match options.from {
             Some(version) => version,
+            None if options.from_now => self.store().version(),
             None => {
-                let list = ListOptions { selection: options.selection.clone(), ..ListOptions::default() };
+                let version = match options.not_older_than {
+                    0 => VersionMatch::MostRecent,
+                    version => VersionMatch::NotOlderThan(version),
+                };
+                let list =
+                    ListOptions { selection: options.selection.clone(), version, ..ListOptions::default() };
                 let page = self.list(target, &list)?;
                 initial.extend(page.records.into_iter().map(|record| Told::Event(EventKind::Added, record)));
                 if options.initial_events_end {

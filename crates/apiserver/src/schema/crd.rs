@@ -3,6 +3,8 @@
 //! The real server keeps a schema that all versions share (also that of a single version) at the top of the spec
 //! while it validates; its messages therefore say `spec.validation.openAPIV3Schema`, and ours do too.
 
+mod selectable;
+
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -172,6 +174,7 @@ fn versions(spec: &Value, path: &Path<'_>, errors: &mut Vec<Error>) {
             self::column(column, &path.index(i), errors);
         }
     });
+    selectable::validate(versions, path, errors);
 }
 
 /// Calls `check` on a part of each version, or once for all if it is the same in all.

@@ -291,9 +291,18 @@ impl Call<'_> {
     }
 
     async fn patch(&self) -> Result<Response<ApiBody>, Status> {
-        let options = self.write_options("PatchOptions")?;
         let accepts = if self.target.resource.custom { Accepts::NoStrategic } else { Accepts::All };
-        let patch = Patch::parse(self.content_type(), &self.body, accepts)?;
+        let mut options = self.write_options_of("PatchOptions", accepts.is_apply(self.content_type()))?;
+        let mut patch = Patch::parse(self.content_type(), &self.body, accepts)?;
+        if let Patch::Apply(applying) = &mut patch {
+            applying.force = self.query.flag("force");
+            options.field_manager = self.query.text("fieldManager").to_owned();
+            if self.target.subresource.is_none() {
+                let written = self.server.apply(&self.target, applying, &options).await?;
+                let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
+                return self.answer(code, Answer::Record(written.record)).await;
+            }
+        }
         let answer = match self.target.subresource {
             Some(_) => self.server.patch_sub(&self.target, &patch, &options).await?,
             None => Answer::Record(self.server.patch(&self.target, &patch, &options).await?),
@@ -383,8 +392,24 @@ impl Call<'_> {
     }
 
     fn write_options(&self, kind: &'static str) -> Result<WriteOptions, Status> {
-        let options = self.query.write_options(kind)?;
+        self.write_options_of(kind, false)
+    }
+
+    fn write_options_of(&self, kind: &'static str, apply: bool) -> Result<WriteOptions, Status> {
+        let mut options = self.query.write_options(kind, apply)?;
+        if options.field_manager.is_empty() {
+            options.field_manager = self.user_agent();
+        }
         Ok(WriteOptions { user: self.user(), warnings: self.warnings.clone(), ..options })
+    }
+
+    /// What a client calls itself, before the first slash: the manager of what it writes.
+    fn user_agent(&self) -> String {
+        const MOST: usize = 128;
+        let agent = self.head.headers.get(http::header::USER_AGENT).and_then(|value| value.to_str().ok());
+        let name = agent.unwrap_or_default().split('/').next().unwrap_or_default();
+        // Headers hold nothing but ASCII, so that a place is a letter.
+        name.chars().filter(|letter| !letter.is_control()).take(MOST).collect()
     }
 
     async fn answer(&self, code: StatusCode, answer: Answer) -> Result<Response<ApiBody>, Status> {

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use super::Draft;
+use crate::apply::Managed;
 
 /// A field that selectors may ask about, and its value.
 pub type Field = (Arc<str>, Box<str>);
@@ -27,8 +28,10 @@ pub struct Record {
     pub labels: Box<[(Box<str>, Box<str>)]>,
     /// The non-empty fields for selectors, without name and namespace.
     pub fields: Box<[Field]>,
-    /// `{"kind":…,"apiVersion":…,"metadata":…` and so on, compact.
+    /// `{"kind":…,"apiVersion":…,"metadata":…` and so on, compact. Without `managedFields`.
     pub json: Bytes,
+    /// Who manages which fields; none if nobody keeps account.
+    pub managed: Option<Arc<Managed>>,
     layout: Layout,
 }
 
@@ -37,6 +40,8 @@ pub struct Record {
 struct Layout {
     /// Where `"metadata"` begins.
     body: usize,
+    /// Where `managedFields` would begin.
+    managed: usize,
     /// Where `metadata.resourceVersion` begins and ends; nowhere when there is none.
     version: (usize, usize),
     /// Where the metadata ends.
@@ -78,6 +83,7 @@ impl Record {
             labels,
             fields: draft.fields.into_iter().filter(|(_, value)| !value.is_empty()).collect(),
             json,
+            managed: draft.managed.filter(|managed| !managed.is_empty()),
             layout,
         })
     }
@@ -101,12 +107,52 @@ impl Record {
         Self { rv, json, layout, ..self.clone() }
     }
 
-    /// The part from `"metadata"` on, with the closing brace: what stands in a list of a built-in kind.
+    /// The whole object as clients see it.
+    pub fn full(&self) -> Bytes {
+        if self.managed.is_none() {
+            return self.json.clone();
+        }
+        let mut out = Vec::with_capacity(self.json.len() + 2048);
+        self.write_part(0, self.json.len(), &mut out);
+        out.into()
+    }
+
+    /// Writes the part from `"metadata"` on, with the closing brace: what stands in a list of a built-in kind.
+    pub fn write_body(&self, out: &mut Vec<u8>) {
+        self.write_part(self.layout.body, self.json.len(), out);
+    }
+
+    /// Writes `"metadata":{…}`, without anything around it.
+    pub fn write_metadata(&self, out: &mut Vec<u8>) {
+        self.write_part(self.layout.body, self.layout.metadata_end, out);
+    }
+
+    fn write_part(&self, start: usize, end: usize, out: &mut Vec<u8>) {
+        let Some(managed) = &self.managed else {
+            out.extend_from_slice(self.json.get(start..end).unwrap_or_default());
+            return;
+        };
+        let at = self.layout.managed;
+        out.extend_from_slice(self.json.get(start..at).unwrap_or_default());
+        let mut text = String::with_capacity(2048);
+        text.push_str("\"managedFields\":");
+        managed.write(&mut text);
+        text.push(',');
+        out.extend_from_slice(text.as_bytes());
+        out.extend_from_slice(self.json.get(at..end).unwrap_or_default());
+    }
+
+    /// How much memory the object takes, about.
+    pub fn size(&self) -> usize {
+        self.json.len() + if self.managed.is_some() { 512 } else { 0 }
+    }
+
+    /// The part from `"metadata"` on, without `managedFields`.
     pub fn body(&self) -> &[u8] {
         self.json.get(self.layout.body..).unwrap_or_default()
     }
 
-    /// `"metadata":{…}`, without anything around it.
+    /// `"metadata":{…}`, without anything around it and without `managedFields`.
     pub fn metadata(&self) -> &[u8] {
         self.json.get(self.layout.body..self.layout.metadata_end).unwrap_or_default()
     }
@@ -163,13 +209,13 @@ fn write(object: &Map<String, Value>) -> (Bytes, Layout) {
         }
     }
     let body = out.len();
-    let version = match object.get("metadata") {
+    let (version, managed) = match object.get("metadata") {
         Some(Value::Object(meta)) => metadata(&mut out, meta),
         Some(other) => {
             member(&mut out, "metadata", other);
-            (out.len(), out.len())
+            ((out.len(), out.len()), out.len())
         }
-        None => (body, body),
+        None => ((body, body), body),
     };
     let metadata_end = out.len();
     let mut status = None;
@@ -184,25 +230,29 @@ fn write(object: &Map<String, Value>) -> (Bytes, Layout) {
     }
     let status = status.unwrap_or(out.len());
     out.push(b'}');
-    (Bytes::copy_from_slice(&out), Layout { body, version, metadata_end, status })
+    (Bytes::copy_from_slice(&out), Layout { body, managed, version, metadata_end, status })
 }
 
-/// Writes the metadata; where the version stands in it.
-fn metadata(out: &mut Vec<u8>, meta: &Map<String, Value>) -> (usize, usize) {
+/// Writes the metadata; where the version stands in it, and where `managedFields` would. Every object has a name, before
+/// which there is place for them.
+fn metadata(out: &mut Vec<u8>, meta: &Map<String, Value>) -> ((usize, usize), usize) {
     out.extend_from_slice(b"\"metadata\":{");
-    let mut version = None;
+    let (mut version, mut managed) = (None, None);
     for (index, (key, value)) in meta.iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
         let start = out.len();
+        if key.as_str() > "managedFields" {
+            managed.get_or_insert(start);
+        }
         member(out, key, value);
         if key == "resourceVersion" {
             version = Some((start, out.len()));
         }
     }
     out.push(b'}');
-    version.unwrap_or((out.len(), out.len()))
+    (version.unwrap_or((out.len(), out.len())), managed.unwrap_or(out.len()))
 }
 
 fn member(out: &mut Vec<u8>, key: &str, value: &Value) {
@@ -219,7 +269,7 @@ mod tests {
     use super::*;
 
     fn record(value: Value, rv: u64) -> Record {
-        Record::encode(Draft { value, fields: Vec::new() }, Some(rv)).unwrap()
+        Record::encode(Draft::new(value), Some(rv)).unwrap()
     }
 
     #[test]

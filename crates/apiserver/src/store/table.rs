@@ -63,11 +63,11 @@ impl Table {
             }
         }
         let rv = record.rv;
-        self.bytes += record.json.len();
+        self.bytes += record.size();
         self.history.push_back(Arc::new(event));
         while self.history.len() > limits.events || self.bytes > limits.bytes {
             let Some(oldest) = self.history.pop_front() else { break };
-            self.bytes -= oldest.new.json.len();
+            self.bytes -= oldest.new.size();
             self.compacted = oldest.rv();
         }
         self.signal.raise(rv);

@@ -285,3 +285,44 @@ async fn watches_end_with_their_definition_and_not_with_that_of_others() {
     );
     assert_eq!((widgets.1, maps.1), (60, 600));
 }
+
+#[tokio::test(start_paused = true)]
+async fn selectable_fields_select_also_what_is_older_than_they_are() {
+    let cluster = Cluster::new();
+    let mut definition = widgets(&sized());
+    cluster.define(&definition).await.ok();
+    for (name, color) in [("a", "red"), ("b", "blue")] {
+        cluster.post(WIDGETS, &widget(name, &json!({"size": "S", "color": color}))).await.ok();
+    }
+    let by_color = format!("{WIDGETS}?fieldSelector=spec.color%3Dblue");
+    let unknown = cluster.get(&by_color).await;
+    assert_eq!(unknown.refused(), (400, "field label not supported: spec.color"));
+
+    definition = cluster.get(DEFINITION).await.ok();
+    definition["spec"]["versions"][0]["selectableFields"] = json!([{"jsonPath": ".spec.color"}]);
+    cluster.put(DEFINITION, &definition).await.ok();
+    let names = |list: &Value| -> Vec<String> {
+        let items = list["items"].as_array().unwrap();
+        items.iter().map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&cluster.get(&by_color).await.ok()), ["b"]);
+    let watched = cluster.events(&format!("{by_color}&watch=1&timeoutSeconds=1")).await;
+    assert_eq!(watched, ["ADDED"]);
+    let change = json!({"spec": {"color": "blue"}});
+    cluster.patch(&format!("{WIDGETS}/a"), &change).await.ok();
+    assert_eq!(names(&cluster.get(&by_color).await.ok()), ["a", "b"]);
+    cluster.patch(&format!("{WIDGETS}/b"), &json!({"spec": {"color": "red"}})).await.ok();
+    cluster.delete(&by_color).await.ok();
+    assert_eq!(names(&cluster.get(WIDGETS).await.ok()), ["b"]);
+
+    definition["spec"]["versions"][0]["selectableFields"] = json!([{"jsonPath": ".spec.other"}]);
+    let refused = cluster.put(DEFINITION, &json!({"spec": definition["spec"], "metadata": {
+        "name": definition["metadata"]["name"], "resourceVersion": cluster.get(DEFINITION).await.ok()["metadata"]["resourceVersion"],
+    }, "kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1"})).await;
+    let (code, message) = refused.refused();
+    assert_eq!(code, 422);
+    assert!(
+        message.contains("spec.selectableFields[0].jsonPath: Invalid value: \".spec.other\": is an invalid path: does not refer to a valid field"),
+        "{message}"
+    );
+}

@@ -225,7 +225,7 @@ async fn a_dry_run_asks_webhooks_unless_they_have_side_effects() {
         "metadata": {"name": "old"}, "webhooks": [hook("dirty", json!({"sideEffects": "Some"}))],
     });
     let table = "admissionregistration.k8s.io/validatingwebhookconfigurations";
-    cluster.server.store().create(table, Draft { value, fields: Vec::new() }).unwrap();
+    cluster.server.store().create(table, Draft::new(value)).unwrap();
     assert_eq!(
         cluster.post(&format!("{MAPS}?dryRun=All"), &map("m")).await.refused(),
         (400, "admission webhook \"dirty.example.com\" does not support dry run")

@@ -177,7 +177,7 @@ fn write(
         for ((table, namespace, name), record) in changes {
             let key = (&**table, &**namespace, &**name);
             match record {
-                Some(record) => objects.insert(key, record.json.as_ref())?,
+                Some(record) => objects.insert(key, record.full().as_ref())?,
                 None => objects.remove(key)?,
             };
         }

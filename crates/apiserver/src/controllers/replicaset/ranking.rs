@@ -79,7 +79,7 @@ mod tests {
         if words[1] != "-" {
             value["spec"]["nodeName"] = json!(words[1]);
         }
-        let record = Record::encode(Draft { value, fields: Vec::new() }, Some(1)).unwrap();
+        let record = Record::encode(Draft::new(value), Some(1)).unwrap();
         Arc::new(Pod::read(&Arc::new(record)))
     }
 

@@ -42,7 +42,7 @@ impl ApiServer {
         let uid = text("/metadata/uid");
         let now = self.clock().now_text();
         let name = &target.name;
-        self.rewrite(target, options.dry_run, |pod| {
+        self.rewrite(target, options.dry_run, |pod, record| {
             let is = |path: &str| at(pod, path).and_then(Value::as_str).unwrap_or_default();
             let conflict = |why: String| Status::conflict(BINDING, name, why);
             if !uid.is_empty() && uid != is("/metadata/uid") {
@@ -76,7 +76,7 @@ impl ApiServer {
                 pod,
                 json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now}),
             );
-            Ok(())
+            Ok(record.managed.clone())
         })
         .await?;
         Ok(())

@@ -59,7 +59,7 @@ impl ApiServer {
         }
         if !delete.dry_run {
             let now = self.clock().now_text();
-            self.rewrite(&pod_target, false, |pod| {
+            self.rewrite(&pod_target, false, |pod, record| {
                 set_condition(
                     pod,
                     json!({
@@ -67,7 +67,7 @@ impl ApiServer {
                         "message": "Eviction API: evicting", "lastProbeTime": null, "lastTransitionTime": now,
                     }),
                 );
-                Ok(())
+                Ok(record.managed.clone())
             })
             .await?;
         }
@@ -104,7 +104,10 @@ impl ApiServer {
         };
         let budget_target = Target::object(&resource, &target.namespace, name);
         let now = self.clock().now_text();
-        self.rewrite(&budget_target, dry_run, |budget| take_one(budget, name, &target.name, &now)).await?;
+        self.rewrite(&budget_target, dry_run, |budget, record| {
+            take_one(budget, name, &target.name, &now).map(|()| record.managed.clone())
+        })
+        .await?;
         Ok(())
     }
 }

@@ -6,8 +6,9 @@ use super::super::decode::expect_kind;
 use super::super::update::{Change, check_name};
 use super::super::{Target, WriteOptions, strategy};
 use crate::admission::Operation;
+use crate::apply;
 use crate::field;
-use crate::registry::Resource;
+use crate::registry::{Resource, split_api_version};
 use crate::selector::Labels;
 use crate::server::ApiServer;
 use crate::status::{GroupKind, Status};
@@ -71,6 +72,7 @@ impl ApiServer {
         let mut scale = match change {
             Change::Put(object) => (*object).clone(),
             Change::Patch(patch) => patch.apply(old.clone(), SCALE)?,
+            Change::Apply(applying) => merged(&old, &applying.object)?,
         };
         expect_kind(&mut scale, "autoscaling/v1", "Scale", false)?;
         check_name(target, &scale)?;
@@ -92,8 +94,12 @@ impl ApiServer {
         let (version, uid) = (text("resourceVersion"), text("uid"));
         let pinned = matches!(change, Change::Put(_))
             || old.pointer("/metadata/resourceVersion") != scale.pointer("/metadata/resourceVersion");
+        let applied = match change {
+            Change::Apply(applying) => Some(applying.force),
+            _ => None,
+        };
         let written = self
-            .rewrite(target, options.dry_run, |object| {
+            .rewrite(target, options.dry_run, |object, record| {
                 let is = |key: &str| {
                     object.pointer(&format!("/metadata/{key}")).and_then(Value::as_str).unwrap_or_default()
                 };
@@ -103,6 +109,9 @@ impl ApiServer {
                     return Err(Status::modified(resource.group_resource(), &target.name));
                 }
                 let old = object.clone();
+                let changed = at(&old, &paths.spec_replicas) != Some(&json!(number));
+                let managed =
+                    self.managed_scale(target, record, &paths.spec_replicas, changed, applied, options)?;
                 set(object, &paths.spec_replicas, json!(number));
                 strategy::prepare_update(self, resource, None, object, &old);
                 // The number must suit the schema, too.
@@ -111,13 +120,34 @@ impl ApiServer {
                     false => Vec::new(),
                 };
                 match errors.is_empty() {
-                    true => Ok(()),
+                    true => Ok(managed),
                     false => Err(Status::invalid(resource.group_kind(), &target.name, errors)),
                 }
             })
             .await?;
         of(resource, &self.read(resource, &written).await?)
     }
+}
+
+/// The scale with what was applied on top.
+fn merged(old: &Value, applied: &Value) -> Result<Value, Status> {
+    let text = |key: &str| applied.get(key).and_then(Value::as_str).unwrap_or_default();
+    if (text("apiVersion"), text("kind")) != ("autoscaling/v1", "Scale") {
+        let (group, version) = split_api_version(text("apiVersion"));
+        let why = format!("invalid object type: {group}/{version}, Kind={}", text("kind"));
+        return Err(Status::bad_request(why));
+    }
+    if applied.pointer("/metadata/managedFields").is_some_and(|list| !list.is_null()) {
+        return Err(Status::bad_request("metadata.managedFields must be nil"));
+    }
+    let kind = apply::Schema::built_in("autoscaling", "v1", "Scale");
+    if let Some(why) = apply::errors(kind, applied) {
+        let name = |key: &str| at(applied, key).and_then(Value::as_str).unwrap_or_default();
+        let name = format!("{}/{}", name("metadata.namespace"), name("metadata.name"));
+        let why = format!("failed to create typed patch object ({name}; autoscaling/v1, Kind=Scale): {why}");
+        return Err(Status::failure(500, "", why));
+    }
+    Ok(apply::merge(kind, old, applied))
 }
 
 fn parts(path: &str) -> impl Iterator<Item = &str> {
