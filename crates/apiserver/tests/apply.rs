@@ -404,7 +404,7 @@ fn bytes(
     if !seen.insert(std::sync::Arc::as_ptr(set) as usize) {
         return 0;
     }
-    let own = 48 + set.members().len() * size_of::<kruise_apiserver::apply::Member>();
+    let own = 48 + size_of_val(set.members());
     own + set
         .members()
         .iter()

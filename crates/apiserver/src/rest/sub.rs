@@ -168,7 +168,7 @@ impl ApiServer {
             let record = self.get(target)?;
             let old = self.read(&target.resource, &record).await?;
             let mut object = old.clone();
-            let managed = change(&mut object, &*record)?;
+            let managed = change(&mut object, &record)?;
             match self.commit(target, &record, object, managed, &old, None, dry_run).await? {
                 Ok(record) => return Ok(record),
                 Err(Refused::Moved) => {}

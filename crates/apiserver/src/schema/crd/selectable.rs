@@ -71,15 +71,15 @@ fn check(version: &Value, path: &Path<'_>, errors: &mut Vec<Error>) {
             }
         };
         if steps.first().is_some_and(|first| first == "metadata") {
-            errors.push(Error::invalid(&own, way, "must not point to fields in metadata"));
+            errors.push(Error::invalid(own, way, "must not point to fields in metadata"));
         }
         if !matches!(text(found, "/type"), "string" | "boolean" | "integer") {
             let why = "must point to a field of type string, boolean or integer. Enum string fields and strings with \
                        formats are allowed.";
-            errors.push(Error::invalid(&own, way, why));
+            errors.push(Error::invalid(own, way, why));
         }
         if !seen.insert(steps) {
-            errors.push(Error::duplicate(&own, way));
+            errors.push(Error::duplicate(own, way));
         }
     }
     if seen.len() > MOST {
