@@ -264,7 +264,7 @@ mod tests {
         let object = |version: &str| {
             json!({"metadata": {
                 "name": "a-x2x4x", "generateName": "a-", "namespace": "cmp-1", "uid": "u-1", "resourceVersion": version,
-                "creationTimestamp": "2026-01-01T00:00:00Z", "managedFields": [{}],
+                "creationTimestamp": "2026-01-01T00:00:00Z", "managedFields": [{"manager": "me", "fieldsV1": {"f:a": {}}}],
             }})
         };
         let first = words.lines(object("17"));
@@ -273,6 +273,7 @@ mod tests {
             [
                 "metadata.creationTimestamp = \"TIME\"",
                 "metadata.generateName = \"a-\"",
+                "metadata.managedFields[0] = me - - - - {\"f:a\":{}}",
                 "metadata.name = \"a-*****\"",
                 "metadata.namespace = \"$ns\"",
                 "metadata.resourceVersion = \"v1\"",

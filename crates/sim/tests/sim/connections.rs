@@ -34,7 +34,15 @@ fn connect(sim: &Sim, path: &str) -> Result<Connection, Status> {
 
 /// Runs words with what is typed: the output, the errors, and the code.
 async fn exec(sim: &Sim, words: &[&str], typed: &str) -> (String, String, i32) {
-    let words: String = words.iter().map(|word| format!("&command={}", word.replace(' ', "+"))).collect();
+    // What is no letter or number is written by its code.
+    let coded = |word: &str| -> String {
+        let byte = |byte: u8| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(byte).to_string(),
+            byte => format!("%{byte:02X}"),
+        };
+        word.bytes().map(byte).collect()
+    };
+    let words: String = words.iter().map(|word| format!("&command={}", coded(word))).collect();
     let connection = connect(sim, &format!("web/exec?stdin=1&stdout=1&stderr=1{words}")).unwrap();
     let Wish::Exec(run) = connection.wish else { panic!("no command") };
     let (input, reads) = mpsc::channel(8);
