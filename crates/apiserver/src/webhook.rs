@@ -26,6 +26,7 @@ use http_body_util::Full;
 use serde_json::Value;
 use tower::Service;
 
+pub(crate) use base64::decode as decode_base64;
 pub use call::{Address, Caller, Dispatcher};
 use hook::{Concerned, Hook, Hooks};
 
