@@ -2,8 +2,8 @@
 //!
 //! A listener says who is behind a request by a [`User`] among the request's extensions; who comes without one is of this
 //! process and may do everything. Others go through the authorizers of a usual cluster, in their order: the group
-//! `system:masters` may do everything, nodes may do what [`node`] says, and everybody may do what roles and bindings say
-//! ([`index`]). Whoever is all-powerful costs nothing: roles are not even read for them.
+//! `system:masters` may do everything, nodes may do what `node` says, and everybody may do what roles and bindings say
+//! (`index`). Whoever is all-powerful costs nothing: roles are not even read for them.
 
 mod bootstrap;
 mod escalation;

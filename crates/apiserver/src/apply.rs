@@ -1,8 +1,8 @@
 //! Field management: who owns which field of an object, and what server-side apply makes of that.
 //!
 //! Everything here is a pure function on JSON and on sets of fields ([`Set`]). A [`Typed`] says how values of a kind merge:
-//! from the shapes of the built-in kinds, or from the schema of a custom resource. [`compare`] finds what a write changed,
-//! [`update`] and [`apply`] say who owns what after it, and [`merge`] makes the applied object.
+//! from the shapes of the built-in kinds, or from the schema of a custom resource. [`compare()`] finds what a write changed,
+//! [`update`] and [`apply`] say who owns what after it, and [`merge()`] makes the applied object.
 //!
 //! The sets are the real server's to the letter, since clients compare and edit them.
 

@@ -1,7 +1,7 @@
 //! Kubernetes' protobuf, beside JSON: what `client-go` and many commands of kubectl send and like to read.
 //!
 //! One codec between JSON and the wire serves all built-in kinds. It knows nothing of kinds itself: the messages are
-//! facts in `messages.txt` (see [`table`]), and what a message says becomes the JSON that a Go server would write after
+//! facts in `messages.txt` (see `table`), and what a message says becomes the JSON that a Go server would write after
 //! reading it. Objects are kept as JSON only. Custom resources have no protobuf, here as elsewhere.
 //!
 //! What the wire cannot hold is lost, here as in a real server: members that no type has, kind and version of items and of
