@@ -71,6 +71,10 @@ fn args(name: &str, index: u16, kubeconfig: &str, needs: Needs) -> Vec<String> {
     if needs.fake_images_flag {
         args.push("--use-host-image-service=false".to_owned());
     }
+    if needs.hollow_rates {
+        // The defaults of a kubelet: nodes that report five times slower would hide what a rollout costs.
+        args.extend(["--kube-api-qps=50", "--kube-api-burst=100"].map(ToOwned::to_owned));
+    }
     args
 }
 
@@ -92,6 +96,8 @@ mod tests {
                 "--kubelet-read-only-port=0",
                 "--node-labels=kruise-rs.io/node-type=hollow,topology.kubernetes.io/zone=zone-b",
                 "--use-host-image-service=false",
+                "--kube-api-qps=50",
+                "--kube-api-burst=100",
             ]
         );
     }

@@ -56,6 +56,8 @@ pub(crate) struct Needs {
     pub(crate) ephemeral_containers_gate: bool,
     /// The hollow kubelet asks a real containerd about images unless told not to.
     pub(crate) fake_images_flag: bool,
+    /// The hollow kubelet can be told how often it may call the API server. Its default is a fifth of a kubelet's.
+    pub(crate) hollow_rates: bool,
     /// The kubelet takes the runtime by `--container-runtime…` flags, not by its configuration file.
     pub(crate) runtime_by_flags: bool,
     /// The kubelet can be told where pod logs go.
@@ -71,6 +73,7 @@ pub(crate) fn needs(version: Version) -> Needs {
         insecure_port_closed: minor < 24,
         ephemeral_containers_gate: minor < 25,
         fake_images_flag: minor >= 22,
+        hollow_rates: minor >= 31,
         runtime_by_flags: minor < 27,
         pod_logs_dir: minor >= 30,
         cgroup_v1_allowed: minor >= 35,
@@ -118,6 +121,7 @@ mod tests {
             insecure_port_closed,
             ephemeral_containers_gate,
             fake_images_flag,
+            hollow_rates,
             runtime_by_flags,
             pod_logs_dir,
             cgroup_v1_allowed,
@@ -126,6 +130,7 @@ mod tests {
             (insecure_port_closed, "port"),
             (ephemeral_containers_gate, "ephemeral"),
             (fake_images_flag, "images"),
+            (hollow_rates, "rates"),
             (runtime_by_flags, "runtime"),
             (pod_logs_dir, "logs"),
             (cgroup_v1_allowed, "cgroup"),
@@ -147,9 +152,10 @@ mod tests {
         check_needs("v1.26.9", "images runtime");
         check_needs("v1.27.0", "images");
         check_needs("v1.30.1", "images logs");
-        check_needs("v1.34.0", "images logs");
-        check_needs("v1.35.0", "images logs cgroup");
-        check_needs("v2.0.0", "images logs cgroup");
+        check_needs("v1.31.0", "images rates logs");
+        check_needs("v1.34.0", "images rates logs");
+        check_needs("v1.35.0", "images rates logs cgroup");
+        check_needs("v2.0.0", "images rates logs cgroup");
     }
 
     #[track_caller]
