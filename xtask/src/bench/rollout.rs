@@ -104,7 +104,11 @@ fn set(replicas: u32, version: &str, policy: &str) -> Value {
                 "spec": {
                     "nodeSelector": {"kruise-rs.io/node-type": "hollow"},
                     "terminationGracePeriodSeconds": 1,
-                    "containers": [{"name": "main", "image": format!("registry.example/app:{version}")}],
+                    // Pulled once for each node. By default every pod pulls, and nodes refuse more than a few pulls per
+                    // second and then wait for up to minutes, which is their time and not the manager's.
+                    "containers": [{
+                        "name": "main", "image": format!("registry.example/app:{version}"), "imagePullPolicy": "IfNotPresent",
+                    }],
                 },
             },
         },
