@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::future::BoxFuture;
 use serde_json::Value;
 
+use crate::field;
 use crate::registry::Resource;
 use crate::server::ApiServer;
 use crate::status::Status;
@@ -101,6 +102,13 @@ impl Warnings {
         if !all.contains(&text) {
             all.push(text);
         }
+    }
+
+    /// Adds the errors that only warn, and returns the others.
+    pub fn told(&self, errors: Vec<field::Error>) -> Vec<field::Error> {
+        let (told, left): (Vec<_>, Vec<_>) = errors.into_iter().partition(|error| error.only_warns);
+        told.iter().for_each(|error| self.add(error.to_string()));
+        left
     }
 
     /// All of them, in order.

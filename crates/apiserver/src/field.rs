@@ -82,10 +82,12 @@ pub struct Error {
     pub path: String,
     /// The offending value; not shown for every kind.
     pub value: Value,
-    /// The offending value as the real server prints it, where that is not plain JSON sorted by key.
+    /// The offending value as the real server prints it, where that is not plain JSON sorted by key. Empty: not at all.
     pub shown: Option<String>,
     /// The rule that was broken; may be empty.
     pub detail: String,
+    /// Whether the client is only told: the value was wrong before the change and did not change.
+    pub only_warns: bool,
 }
 
 impl Error {
@@ -96,13 +98,33 @@ impl Error {
         value: impl Into<Value>,
         detail: impl Into<String>,
     ) -> Self {
-        Self { kind, path: path.to_string(), value: value.into(), shown: None, detail: detail.into() }
+        Self {
+            kind,
+            path: path.to_string(),
+            value: value.into(),
+            shown: None,
+            detail: detail.into(),
+            only_warns: false,
+        }
     }
 
     /// The same error with the value printed as given.
     #[must_use]
     pub fn shown_as(mut self, text: impl Into<String>) -> Self {
         self.shown = Some(text.into());
+        self
+    }
+
+    /// The same error without the value.
+    #[must_use]
+    pub fn without_value(self) -> Self {
+        self.shown_as("")
+    }
+
+    /// The same error, which is told and does not refuse.
+    #[must_use]
+    pub fn as_warning(mut self) -> Self {
+        self.only_warns = true;
         self
     }
 
@@ -168,7 +190,7 @@ impl Error {
     /// The message without the path, as it stands in `details.causes[].message`.
     pub fn body(&self) -> String {
         let mut out = String::from(self.kind.words());
-        if self.kind.shows_value() {
+        if self.kind.shows_value() && self.shown.as_deref() != Some("") {
             out.push_str(": ");
             match &self.shown {
                 Some(text) => out.push_str(text),
@@ -313,7 +335,7 @@ pub fn float_text(float: f64) -> String {
 }
 
 /// Compact JSON with `<`, `>` and `&` escaped, as Go's encoder writes it.
-fn go_json(value: &Value) -> String {
+pub(crate) fn go_json(value: &Value) -> String {
     value.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 

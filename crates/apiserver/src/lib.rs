@@ -13,11 +13,6 @@ pub mod admission;
 pub mod apply;
 pub mod body;
 mod bootstrap;
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "rules of definitions, policies and match conditions are to use it next"
-)]
 mod cel;
 pub mod client;
 pub mod clock;

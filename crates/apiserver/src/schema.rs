@@ -4,7 +4,7 @@
 //! defaults and validates objects, with the real server's messages. [`crd`] holds the rules for the CRD object
 //! itself.
 //!
-//! CEL rules (`x-kubernetes-validations`) are kept in the tree but **not evaluated**; see [`Structural::rules`].
+//! Rules in the expression language (`x-kubernetes-validations`) are a second tree beside it ([`validations`]).
 
 pub mod crd;
 mod defaults;
@@ -12,7 +12,9 @@ mod format;
 mod node;
 mod pattern;
 mod prune;
+mod unchanged;
 mod validate;
+mod validations;
 
 use serde_json::Value;
 
@@ -20,6 +22,7 @@ use crate::field::{self, Path};
 use crate::patch::depth;
 
 use node::Node;
+use validations::Checks;
 
 /// Values nested deeper than this are neither changed nor accepted, so that no input can exhaust the stack.
 pub const MAX_DEPTH: usize = 128;
@@ -28,6 +31,7 @@ pub const MAX_DEPTH: usize = 128;
 #[derive(Clone, Debug)]
 pub struct Structural {
     root: Node,
+    rules: Option<Checks>,
 }
 
 impl Structural {
@@ -45,7 +49,8 @@ impl Structural {
         let mut errors = Vec::new();
         let root = Node::parse_root(schema, path, &mut errors);
         if errors.is_empty() {
-            return Ok(Self { root });
+            let rules = Checks::of(&root);
+            return Ok(Self { root, rules });
         }
         errors.sort_by_cached_key(ToString::to_string);
         Err(errors)
@@ -79,7 +84,8 @@ impl Structural {
     }
 
     /// What is wrong with a changed object. Values that were wrong before and did not change are let pass, so that
-    /// a stricter schema does not block every write to old objects.
+    /// a stricter schema does not block every write to old objects. Rules that a value broke before warn (see
+    /// [`field::Error::only_warns`]).
     pub fn validate_update(&self, object: &Value, old: &Value, path: &Path<'_>) -> Vec<field::Error> {
         self.check(object, Some(old), path)
     }
@@ -90,13 +96,31 @@ impl Structural {
             let path = if path.is_root() { "<nil>".to_owned() } else { path.to_string() };
             return vec![field::Error::invalid(path, "", why)];
         }
-        validate::validate(&self.root, object, old, path)
+        let mut errors = validate::validate(&self.root, object, old, path);
+        let Some(rules) = &self.rules else { return errors };
+        // Expressions rely on types and limits.
+        let blocks = errors.iter().any(|error| {
+            use field::ErrorKind::{NotSupported, Required, TooLong, TooMany, TypeInvalid};
+            matches!(error.kind, NotSupported | Required | TooLong | TooMany | TypeInvalid)
+        });
+        if blocks {
+            let why = "some validation rules were not checked because the object was invalid; correct the existing \
+                       errors to complete validation";
+            errors.push(field::Error::invalid("<nil>", Value::Null, why));
+            return errors;
+        }
+        let mut budget = validations::BUDGET;
+        errors.extend(validations::evaluate(rules, &self.root, object, old, path, &mut budget));
+        errors
     }
 
-    /// How many CEL rules the schema has. They are accepted and not evaluated: an evaluator would walk the tree
-    /// beside [`Structural::validate`].
-    pub fn rules(&self) -> usize {
-        self.root.rule_count()
+    /// What is wrong with the rules of the schema: whether they compile, what they may cost, and whether defaults fulfil
+    /// them.
+    pub fn rule_errors(&self, path: &Path<'_>) -> Vec<field::Error> {
+        match &self.rules {
+            Some(rules) => validations::errors(rules, &self.root, path),
+            None => Vec::new(),
+        }
     }
 }
 

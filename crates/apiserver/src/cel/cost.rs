@@ -149,7 +149,7 @@ fn field_of<'s>(shape: &'s Shape, field: &str) -> Option<&'s Shape> {
         Of::Object(fields) => fields
             .iter()
             .find(|(property, _)| super::escaped(property).as_deref() == Some(field))
-            .map(|(_, shape)| shape),
+            .map(|(_, shape)| shape.as_ref()),
         Of::Map(value) => Some(value),
         _ => None,
     }

@@ -20,6 +20,13 @@ pub(super) struct Word {
     pub(super) text: String,
 }
 
+/// Words that are no names: of the language as it is and as it may become.
+#[rustfmt::skip]
+pub(super) const RESERVED: [&str; 21] = [
+    "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop",
+    "package", "namespace", "null", "return", "true", "var", "void", "while",
+];
+
 /// Longer ones first.
 const MARKS: [&str; 27] = [
     "&&", "||", "==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "%", "!", "?", ":", ".", ",", "(", ")",

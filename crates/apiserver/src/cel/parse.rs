@@ -2,31 +2,13 @@
 
 use super::Issue;
 use super::ast::{Expr, Kind, Literal, Macro, Word as MacroWord};
-use super::lex::{Token, Word, words};
+use super::lex::{RESERVED, Token, Word, words};
 
 /// Trees deeper than this are refused, so that no expression can exhaust the stack.
 const MAX_DEPTH: usize = 200;
 /// Texts longer than this are refused.
 const MAX_LENGTH: usize = 100_000;
 
-const RESERVED: [&str; 16] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-];
 /// What may begin an expression, as messages list it.
 const BEGINNINGS: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, \
      STRING, BYTES, IDENTIFIER}";

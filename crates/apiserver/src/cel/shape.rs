@@ -1,13 +1,14 @@
 //! What is known about JSON before it is seen: its types, and how large it can become.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::types::{Type, escaped};
 
 /// The largest request.
 pub(crate) const MAX_REQUEST: u64 = 3 << 20;
 
-/// What is known about one value.
+/// What is known about one value. Parts are shared, as rules of an object and of its parts look at the same ones.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     pub(crate) of: Of,
@@ -31,12 +32,12 @@ pub(crate) enum Of {
     },
     Duration,
     List {
-        item: Box<Shape>,
+        item: Arc<Shape>,
         is_set: bool,
     },
-    Map(Box<Shape>),
+    Map(Arc<Shape>),
     /// By the names in JSON.
-    Object(BTreeMap<String, Shape>),
+    Object(BTreeMap<String, Arc<Shape>>),
 }
 
 impl Shape {
@@ -51,15 +52,15 @@ impl Shape {
     }
 
     /// A list, of at most so many items.
-    pub(crate) fn list(item: Shape, is_set: bool, max: Option<u64>) -> Self {
+    pub(crate) fn list(item: Arc<Shape>, is_set: bool, max: Option<u64>) -> Self {
         let max = max.unwrap_or((MAX_REQUEST - 2) / (item.min_size + 1));
-        Self { of: Of::List { item: Box::new(item), is_set }, max, min_size: 2 }
+        Self { of: Of::List { item, is_set }, max, min_size: 2 }
     }
 
     /// A map, of at most so many members.
-    pub(crate) fn map(value: Shape, max: Option<u64>) -> Self {
+    pub(crate) fn map(value: Arc<Shape>, max: Option<u64>) -> Self {
         let max = max.unwrap_or((MAX_REQUEST - 2) / (value.min_size + 6));
-        Self { of: Of::Map(Box::new(value)), max, min_size: 2 }
+        Self { of: Of::Map(value), max, min_size: 2 }
     }
 
     /// The type for expressions. Objects are named after where they are.

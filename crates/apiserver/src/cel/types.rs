@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use super::lex::RESERVED;
+
 /// A type. Those of objects have names, and a name has one meaning within an environment.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Type {
@@ -156,32 +158,10 @@ pub(super) fn joined(one: &Type, other: &Type) -> Option<Type> {
 
 /// The name of a property in expressions; `None` for one that cannot be named.
 pub(crate) fn escaped(property: &str) -> Option<String> {
-    const WORDS: [&str; 20] = [
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-    ];
     if property.is_empty() || property.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
-    if WORDS.contains(&property) || property == "while" {
+    if RESERVED.contains(&property) {
         return Some(format!("__{property}__"));
     }
     let mut name = String::with_capacity(property.len());

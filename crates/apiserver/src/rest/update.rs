@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::create::drop_empty;
 use super::decode::{decode, metadata, settle_namespace, settle_patched, settle_shape};
 use super::{FieldValidation, Target, WriteOptions, Written, managed, meta, plugins, strategy};
-use crate::admission::{Attributes, Operation};
+use crate::admission::{Attributes, Operation, Warnings};
 use crate::apply::Managed;
 use crate::field;
 use crate::patch::{Applying, Patch, undecodable};
@@ -194,7 +194,7 @@ impl ApiServer {
                 settle_shape(resource, &mut object)?;
             }
             self.check_escalation(&options.user, target, &object, Some(&old))?;
-            self.finish(&mut object, &old, target)?;
+            self.finish(&mut object, &old, target, &options.warnings)?;
             for hook in &hooks {
                 hook.validate(&attributes, Some(&object)).await?;
             }
@@ -209,7 +209,13 @@ impl ApiServer {
     }
 
     /// Prepares and validates a changed object.
-    fn finish(&self, object: &mut Value, old: &Value, target: &Target) -> Result<(), Status> {
+    fn finish(
+        &self,
+        object: &mut Value,
+        old: &Value,
+        target: &Target,
+        warnings: &Warnings,
+    ) -> Result<(), Status> {
         let resource = &target.resource;
         let subresource = target.subresource.as_deref();
         strategy::prepare_update(self, resource, subresource, object, old);
@@ -224,6 +230,7 @@ impl ApiServer {
         let mut errors = meta::validate_update(object, old);
         errors.extend_from_within(..);
         errors.extend(resource.rules.validate_update(resource, object, old, subresource));
+        let errors = warnings.told(errors);
         if errors.is_empty() {
             Ok(())
         } else {

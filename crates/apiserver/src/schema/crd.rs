@@ -17,6 +17,11 @@ const APPROVED: &str = "api-approved.kubernetes.io";
 
 /// What is wrong with a new CRD (after defaults: singular, listKind, conversion strategy).
 pub fn validate(crd: &Value) -> Vec<Error> {
+    validate_after(crd, &[])
+}
+
+/// `before` are the versions that were there already.
+fn validate_after(crd: &Value, before: &[Value]) -> Vec<Error> {
     let mut errors = Vec::new();
     let root = Path::root();
     let null = Value::Null;
@@ -45,7 +50,7 @@ pub fn validate(crd: &Value) -> Vec<Error> {
             errors.push(Error::not_supported(path.child("scope"), other, &["Cluster", "Namespaced"]));
         }
     }
-    versions(spec, &path, &mut errors);
+    versions(spec, before, &path, &mut errors);
     names(spec, &path, &mut errors);
     conversion(spec.get("conversion"), &path, &mut errors);
     if spec.get("preserveUnknownFields") == Some(&Value::Bool(true)) {
@@ -60,7 +65,7 @@ pub fn validate(crd: &Value) -> Vec<Error> {
 
 /// What is wrong with a change of a CRD.
 pub fn validate_update(new: &Value, old: &Value) -> Vec<Error> {
-    let mut errors = validate(new);
+    let mut errors = validate_after(new, list(old.get("spec"), "versions"));
     let mut immutable = |pointer: &str, path: &str| {
         let (new, old) = (text(new, pointer), text(old, pointer));
         if new != old {
@@ -135,7 +140,7 @@ fn approval(crd: &Value, group: &str, errors: &mut Vec<Error>) {
     }
 }
 
-fn versions(spec: &Value, path: &Path<'_>, errors: &mut Vec<Error>) {
+fn versions(spec: &Value, before: &[Value], path: &Path<'_>, errors: &mut Vec<Error>) {
     let own = path.child("versions");
     let versions = list(Some(spec), "versions");
     let shown = || Value::from(versions.to_vec());
@@ -161,10 +166,14 @@ fn versions(spec: &Value, path: &Path<'_>, errors: &mut Vec<Error>) {
     }
     // What all versions share is checked once and named once.
     shared(versions, "schema", &own, &path.child("validation"), errors, |schema, path, errors| {
-        if let Some(schema) = schema.get("openAPIV3Schema")
-            && let Err(broken) = Structural::parse_at(schema, &path.child("openAPIV3Schema"))
-        {
-            errors.extend(broken);
+        // Rules that were accepted once stay, also if they are thought to be dearer now.
+        let is_old = before.iter().any(|version| version.get("schema") == Some(schema));
+        let Some(schema) = schema.get("openAPIV3Schema") else { return };
+        let own = path.child("openAPIV3Schema");
+        match Structural::parse_at(schema, &own) {
+            Err(broken) => errors.extend(broken),
+            Ok(_) if is_old => {}
+            Ok(structural) => errors.extend(structural.rule_errors(&own)),
         }
     });
     shared(versions, "subresources", &own, &path.child("subresources"), errors, scale);

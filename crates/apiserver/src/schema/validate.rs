@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::node::{Additional, Kind, Limits, List, Node};
+use super::unchanged::{OldItems, unchanged};
 use crate::field::{Error, ErrorKind, Path, float_text, quote};
 
 /// All checks. `old` is the object before a change: what was wrong before and did not change is let pass.
@@ -64,7 +65,7 @@ impl Found {
     fn node(&mut self, node: &Node, value: &Value, old: Option<&Value>, path: &Path<'_>) {
         let before = self.errors.len();
         self.checks(node, value, old, path);
-        if self.errors.len() > before && old == Some(value) {
+        if self.errors.len() > before && old.is_some_and(|old| unchanged(node, value, old)) {
             self.errors.truncate(before);
         }
     }
@@ -185,8 +186,9 @@ impl Found {
 
     fn items(&mut self, node: &Node, items: &[Value], old: Option<&Value>, path: &Path<'_>) {
         if let Some(inner) = &node.items {
+            let before = OldItems::of(&node.list, old);
             for (i, item) in items.iter().enumerate() {
-                self.node(inner, item, old_item(node, item, old), &path.index(i));
+                self.node(inner, item, before.get(item), &path.index(i));
             }
         }
         let Some(limits) = node.limits.as_deref() else { return };
@@ -296,13 +298,6 @@ fn first_or_closest(tried: impl Iterator<Item = Found>) -> Result<Found, Found> 
         }
     }
     Err(closest.unwrap_or_default())
-}
-
-/// The item of the old list that an item came from; only lists of type map know.
-fn old_item<'a>(node: &Node, item: &Value, old: Option<&'a Value>) -> Option<&'a Value> {
-    let List::Map(keys) = &node.list else { return None };
-    let same_key = |old: &&Value| keys.iter().all(|key| old.get(key) == item.get(key));
-    old?.as_array()?.iter().find(same_key)
 }
 
 /// Objects inside the object must say what they are.

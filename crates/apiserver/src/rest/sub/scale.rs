@@ -119,6 +119,7 @@ impl ApiServer {
                     true => resource.rules.validate_update(resource, object, &old, None),
                     false => Vec::new(),
                 };
+                let errors = options.warnings.told(errors);
                 match errors.is_empty() {
                     true => Ok(managed),
                     false => Err(Status::invalid(resource.group_kind(), &target.name, errors)),

@@ -93,19 +93,38 @@ pub(super) fn limits(
     }))
 }
 
-/// The form of a CEL rule; whether it compiles is not checked, as rules are not evaluated.
+/// The form of a rule; whether it compiles is looked at when the whole schema is known.
 fn check_rule(rule: &Value, path: &Path<'_>, errors: &mut Vec<Error>) {
-    let text = |name: &str| rule.get(name).and_then(Value::as_str).map(str::trim);
-    let (body, message) = (text("rule").unwrap_or_default(), text("message"));
+    let text = |name: &str| rule.get(name).and_then(Value::as_str).unwrap_or_default();
+    let has_breaks = |text: &str| text.contains(['\n', '\r']);
+    let is_blank = |text: &str| !text.is_empty() && text.trim().is_empty();
+    let (body, message) = (text("rule").trim(), text("message"));
     if body.is_empty() {
         errors.push(Error::required(path.child("rule"), "rule is not specified"));
-    } else if message == Some("") {
-        errors.push(Error::invalid(path.child("message"), "", "message must be non-empty if specified"));
-    } else if let Some(message) = message.filter(|message| message.contains('\n')) {
-        errors.push(Error::invalid(path.child("message"), message, "message must not contain line breaks"));
-    } else if message.is_none() && body.contains('\n') {
+    } else if is_blank(message) {
+        errors.push(Error::invalid(path.child("message"), message, "must be non-empty if specified"));
+    } else if has_breaks(message.trim()) {
+        errors.push(Error::invalid(path.child("message"), message, "must not contain line breaks"));
+    } else if has_breaks(body) && message.is_empty() {
         let why = "message must be specified if rule contains line breaks";
         errors.push(Error::required(path.child("message"), why));
+    }
+    if is_blank(text("messageExpression")) {
+        let why = "messageExpression must be non-empty if specified";
+        errors.push(Error::required(path.child("messageExpression"), why));
+    }
+    let reasons = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
+    if let Some(reason) = rule.get("reason").and_then(Value::as_str)
+        && !reasons.contains(&reason)
+    {
+        errors.push(Error::not_supported(path.child("reason"), reason, &reasons));
+    }
+    let place = text("fieldPath");
+    if is_blank(place) {
+        errors.push(Error::invalid(path.child("fieldPath"), place, "must be non-empty if specified"));
+    }
+    if has_breaks(place) {
+        errors.push(Error::invalid(path.child("fieldPath"), place, "must not contain line breaks"));
     }
 }
 

@@ -1,0 +1,290 @@
+use serde_json::{Value, json};
+
+use super::super::Structural;
+use crate::field::Path;
+
+/// A schema with `properties` under `spec`, and rules for `spec`.
+fn schema(properties: Value, rules: Value) -> Structural {
+    let spec = json!({"type": "object", "properties": properties, "x-kubernetes-validations": rules});
+    Structural::parse(&json!({"type": "object", "properties": {"spec": spec}})).unwrap()
+}
+
+fn shown(errors: &[crate::field::Error]) -> Vec<String> {
+    errors.iter().map(|error| format!("{}{error}", if error.only_warns { "warning: " } else { "" })).collect()
+}
+
+/// A new object.
+#[track_caller]
+fn created(schema: &Structural, spec: Value, expected: &[&str]) {
+    assert_eq!(shown(&schema.validate(&json!({"spec": spec}), &Path::root())), expected);
+}
+
+#[track_caller]
+fn changed(schema: &Structural, old: Value, new: Value, expected: &[&str]) {
+    let found = schema.validate_update(&json!({"spec": new}), &json!({"spec": old}), &Path::root());
+    assert_eq!(shown(&found), expected);
+}
+
+#[track_caller]
+fn refused(properties: Value, rules: Value, expected: &[&str]) {
+    let found = schema(properties, rules).rule_errors(&Path::new("s"));
+    assert_eq!(shown(&found), expected);
+}
+
+fn numbers() -> Value {
+    json!({"min": {"type": "integer"}, "max": {"type": "integer"}})
+}
+
+#[test]
+fn a_broken_rule_is_told_with_its_message_reason_and_place() {
+    let plain = schema(numbers(), json!([{"rule": "self.min <= self.max"}]));
+    created(&plain, json!({"min": 1, "max": 2}), &[]);
+    created(&plain, json!({"min": 3, "max": 2}), &["spec: Invalid value: failed rule: self.min <= self.max"]);
+    let told = schema(
+        numbers(),
+        json!([
+            {"rule": "self.min <= self.max", "message": " too large ", "fieldPath": ".min"},
+            {"rule": "self.min <= self.max", "reason": "FieldValueForbidden", "message": "never"},
+            {"rule": "self.min <= self.max", "reason": "FieldValueRequired", "message": "more"},
+            {"rule": "self.min <= self.max", "reason": "FieldValueDuplicate"},
+            {"rule": "self.min <= self.max", "messageExpression": "'%d is too much'.format([self.min])"},
+            {"rule": "self.min <= self.max", "messageExpression": "self.min > 2 ? '' : 'x'", "message": "so"},
+        ]),
+    );
+    created(
+        &told,
+        json!({"min": 3, "max": 2}),
+        &[
+            "spec.min: Invalid value: too large",
+            "spec: Forbidden: never",
+            "spec: Required value: more",
+            "spec: Duplicate value",
+            "spec: Invalid value: 3 is too much",
+            "spec: Invalid value: so",
+        ],
+    );
+}
+
+#[test]
+fn values_are_shown_unless_they_are_large() {
+    let leaf = schema(
+        json!({"x": {"type": "integer", "x-kubernetes-validations": [{"rule": "self > 1"}]}}),
+        json!([]),
+    );
+    created(&leaf, json!({"x": 0}), &["spec.x: Invalid value: 0: failed rule: self > 1"]);
+    created(&leaf, json!({}), &[]);
+}
+
+#[test]
+fn the_object_itself_shows_its_name_and_kind() {
+    let root = Structural::parse(&json!({
+        "type": "object",
+        "x-kubernetes-validations": [{"rule": "self.metadata.name.startsWith('a') && self.kind == 'K'"}],
+    }))
+    .unwrap();
+    assert_eq!(shown(&root.rule_errors(&Path::new("s"))), Vec::<String>::new());
+    let object = |name: &str| json!({"kind": "K", "metadata": {"name": name, "labels": {"x": "y"}}});
+    assert_eq!(root.validate(&object("ab"), &Path::root()), []);
+    assert_eq!(
+        shown(&root.validate(&object("b"), &Path::root())),
+        ["<nil>: Invalid value: failed rule: self.metadata.name.startsWith('a') && self.kind == 'K'"]
+    );
+}
+
+#[test]
+fn mistakes_of_a_rule_while_it_runs_are_told() {
+    let missing = schema(numbers(), json!([{"rule": "self.min == 1"}]));
+    created(
+        &missing,
+        json!({}),
+        &["spec: Invalid value: \"object\": no such key: min evaluating rule: self.min == 1"],
+    );
+    let either = schema(
+        json!({"x": {"x-kubernetes-int-or-string": true}}),
+        json!([{"rule": "self.x > 1", "message": "more"}]),
+    );
+    created(&either, json!({"x": 2}), &[]);
+    created(
+        &either,
+        json!({"x": "a"}),
+        &[
+            "spec: Invalid value: \"object\": 'no such overload': call arguments did not match a supported operator, \
+             function or macro signature for rule: more",
+        ],
+    );
+}
+
+#[test]
+fn rules_rely_on_an_object_that_is_well_formed() {
+    let numbers = schema(numbers(), json!([{"rule": "self.min <= self.max"}]));
+    created(
+        &numbers,
+        json!({"min": "a", "max": 1}),
+        &[
+            "spec.min: Invalid value: \"string\": spec.min in body must be of type integer: \"string\"",
+            "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct \
+             the existing errors to complete validation",
+        ],
+    );
+}
+
+#[test]
+fn rules_about_changes_need_an_old_value() {
+    let fixed = schema(numbers(), json!([{"rule": "self.min >= oldSelf.min", "message": "only up"}]));
+    created(&fixed, json!({"min": 1}), &[]);
+    changed(&fixed, json!({"min": 1}), json!({"min": 2}), &[]);
+    changed(&fixed, json!({"min": 2}), json!({"min": 1}), &["spec: Invalid value: only up"]);
+    let optional = schema(
+        numbers(),
+        json!([{"rule": "oldSelf.hasValue() || self.min == 0", "message": "starts at 0", "optionalOldSelf": true}]),
+    );
+    created(&optional, json!({"min": 1}), &["spec: Invalid value: starts at 0"]);
+    changed(&optional, json!({"min": 2}), json!({"min": 1}), &[]);
+}
+
+#[test]
+fn what_was_broken_before_and_did_not_change_warns() {
+    let item = json!({"type": "object", "required": ["name"], "properties": {
+        "name": {"type": "string"},
+        "n": {"type": "integer", "x-kubernetes-validations": [{"rule": "self > 1"}]},
+    }});
+    let properties = json!({
+        "a": {"type": "integer", "x-kubernetes-validations": [{"rule": "self > 1"}]},
+        "b": {"type": "integer"},
+        "map": {"type": "array", "items": item, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+        "plain": {"type": "array", "items": item},
+    });
+    let schema = schema(properties, json!([]));
+    let old = json!({"a": 0, "b": 1, "map": [{"name": "x", "n": 0}, {"name": "y", "n": 5}], "plain": [{"name": "z", "n": 0}]});
+    let with = |key: &str, value: Value| {
+        let mut new = old.clone();
+        new[key] = value;
+        new
+    };
+    let [a, map, plain] = [
+        "spec.a: Invalid value: 0: failed rule: self > 1",
+        "spec.map[0].n: Invalid value: 0: failed rule: self > 1",
+        "spec.plain[0].n: Invalid value: 0: failed rule: self > 1",
+    ];
+    let warning = |text: &str| format!("warning: {text}");
+    changed(&schema, old.clone(), with("b", json!(2)), &[&warning(a), &warning(map), &warning(plain)]);
+    // One item of a list with keys changes; the others stay what they were.
+    let other = json!([{"name": "x", "n": 0}, {"name": "y", "n": 6}]);
+    changed(&schema, old.clone(), with("map", other), &[&warning(a), &warning(map), &warning(plain)]);
+    let changed_item = json!([{"name": "x", "n": 1}, {"name": "y", "n": 5}]);
+    changed(
+        &schema,
+        old.clone(),
+        with("map", changed_item),
+        &[&warning(a), "spec.map[0].n: Invalid value: 1: failed rule: self > 1", &warning(plain)],
+    );
+    // A list without keys changes as a whole.
+    let longer = json!([{"name": "z", "n": 0}, {"name": "w"}]);
+    changed(&schema, old.clone(), with("plain", longer), &[&warning(a), &warning(map), plain]);
+}
+
+#[test]
+fn definitions_with_rules_that_are_wrong_are_refused() {
+    let text = |rule: &str, message: &str| {
+        format!(
+            "{{\"Rule\":\"{rule}\",\"Message\":\"{message}\",\"MessageExpression\":\"\",\"Reason\":null,\"FieldPath\":\"\",\"OptionalOldSelf\":null}}"
+        )
+    };
+    let rules = "s.properties[spec].x-kubernetes-validations";
+    refused(
+        numbers(),
+        json!([{"rule": "self.mn > 1", "message": "m"}]),
+        &[&format!(
+            "{rules}[0].rule: Invalid value: {}: compilation failed: ERROR: <input>:1:5: undefined field 'mn'\n | \
+             self.mn > 1\n | ....^",
+            text("self.mn \\u003e 1", "m")
+        )],
+    );
+    refused(
+        numbers(),
+        json!([{"rule": "self.min"}]),
+        &[&format!(
+            "{rules}[0].rule: Invalid value: {}: cel expression must evaluate to a bool",
+            text("self.min", "")
+        )],
+    );
+    refused(
+        numbers(),
+        json!([{"rule": "true", "optionalOldSelf": true}]),
+        &[&format!(
+            "{rules}[0].optionalOldSelf: Invalid value: true: may not be set if oldSelf is not used in rule"
+        )],
+    );
+    refused(
+        numbers(),
+        json!([{"rule": "true", "fieldPath": ".other"}]),
+        &[&format!("{rules}[0].fieldPath: Invalid value: \".other\": must be a valid path")],
+    );
+    let old = json!([{"rule": "self == oldSelf"}]);
+    let items = json!({"type": "array", "maxItems": 2, "items": {"type": "integer", "x-kubernetes-validations": old}});
+    refused(
+        json!({"list": items}),
+        json!([]),
+        &[
+            "s.properties[spec].properties[list].items.x-kubernetes-validations[0].rule: Invalid value: \"self == oldSelf\": \
+           oldSelf cannot be used on the uncorrelatable portion of the schema within s.properties[spec].properties[list]",
+        ],
+    );
+}
+
+#[test]
+fn defaults_must_fulfil_the_rules() {
+    refused(
+        json!({"x": {"type": "integer", "default": 0, "x-kubernetes-validations": [{"rule": "self > 1"}]}}),
+        json!([]),
+        &["s.properties[spec].properties[x].default: Invalid value: 0: failed rule: self > 1"],
+    );
+}
+
+#[test]
+fn rules_that_may_be_too_dear_are_refused() {
+    let words = json!({"type": "array", "items": {"type": "string"}});
+    let rule = json!([{"rule": "self.words.all(a, self.words.all(b, a == b))"}]);
+    let budget = "(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and \
+                  strings are declared)";
+    let at = "s.properties[spec].x-kubernetes-validations[0].rule";
+    refused(
+        json!({"words": words}),
+        rule.clone(),
+        &[
+            &format!(
+                "{at}: Forbidden: estimated rule cost exceeds budget by factor of more than 100x {budget}"
+            ),
+            &format!(
+                "{at}: Forbidden: contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
+            ),
+            &format!(
+                "s: Forbidden: x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema exceeds \
+                 budget by factor of more than 100x {budget}"
+            ),
+        ],
+    );
+    let few = json!({"type": "array", "maxItems": 10, "items": {"type": "string", "maxLength": 20}});
+    refused(json!({"words": few}), rule, &[]);
+}
+
+#[test]
+fn one_request_can_only_spend_so_much() {
+    let item = json!({"type": "integer", "x-kubernetes-validations": [{"rule": "[1, 2, 3, 4, 5].all(x, x > self)"}]});
+    let schema = schema(json!({"list": {"type": "array", "items": item}}), json!([]));
+    let found = schema.validate(&json!({"spec": {"list": vec![0; 1_000_000]}}), &Path::root());
+    let texts = shown(&found);
+    assert_eq!(texts.len(), 1, "{texts:?}");
+    assert!(texts[0].ends_with(
+        "Invalid value: \"integer\": validation failed due to running out of cost budget, no further validation rules will \
+         be run"
+    ));
+}
+
+#[test]
+fn places_of_rules_may_name_keys() {
+    let properties = json!({"labels": {"type": "object", "additionalProperties": {"type": "string"}}});
+    let schema =
+        schema(properties, json!([{"rule": "false", "message": "no", "fieldPath": ".labels['a.b']"}]));
+    created(&schema, json!({}), &["spec.labels[a.b]: Invalid value: no"]);
+}
