@@ -1,8 +1,14 @@
 //! The seam between decoding and storing a write, where other code may change or refuse it.
 //!
 //! Order of a write: decode, defaults, [`Admission::mutate`] of every hook in order, defaults again,
-//! preparation and validation, [`Admission::validate`] of every hook, store. Webhooks are one hook; the
-//! built-in admission (default tolerations, priority, service account) runs before all of them.
+//! preparation and validation, [`Admission::validate`] of every hook, store. Policies are one hook and webhooks another;
+//! the built-in admission (default tolerations, priority, service account) runs before all of them.
+
+pub(crate) mod conditions;
+pub(crate) mod expressions;
+pub(crate) mod policies;
+pub(crate) mod request;
+pub(crate) mod scope;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

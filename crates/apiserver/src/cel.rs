@@ -24,8 +24,9 @@ use ast::{Expr, Kind};
 pub(crate) use check::Names;
 pub(crate) use eval::{Fault, Variables};
 pub(crate) use json::{to_dyn, to_typed};
+pub(crate) use lex::RESERVED;
 pub(crate) use types::{Type, escaped};
-pub(crate) use value::Value;
+pub(crate) use value::{Key, Value};
 
 /// What one evaluation may cost.
 pub(crate) const PER_CALL_LIMIT: u64 = 1_000_000;

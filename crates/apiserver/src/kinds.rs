@@ -4,6 +4,7 @@
 //! and its content is taken as it is. In the order of a write: [`canonical`], [`defaults()`], [`prepare_create`] for new
 //! objects, admission, then [`validate_create`] or [`validate_update`].
 
+mod admission_policy;
 mod autoscaling;
 mod batch;
 mod classes;
@@ -103,6 +104,10 @@ pub fn validate_create(group: &str, kind: &str, object: &Value) -> Vec<Error> {
             "admissionregistration.k8s.io",
             "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration",
         ) => webhook::validate(object),
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => admission_policy::validate(object),
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding") => {
+            admission_policy::validate_binding(object)
+        }
         _ => Vec::new(),
     }
 }

@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 
 use crate::access::Access;
+use crate::admission::policies::Policies;
 use crate::admission::{Admission, Operation};
 use crate::client::Local;
 use crate::clock::Clock;
@@ -39,6 +40,7 @@ struct Inner {
     metrics: RwLock<Option<Arc<dyn metrics::Source>>>,
     connector: RwLock<Option<Arc<dyn Connector>>>,
     documents: Documents,
+    policies: Arc<Policies>,
     webhooks: Arc<Webhooks>,
     definitions: crd::Served,
     access: Access,
@@ -139,6 +141,7 @@ impl Builder {
                 metrics: RwLock::default(),
                 connector: RwLock::default(),
                 documents: Documents::default(),
+                policies: Arc::default(),
                 webhooks: Arc::new(Webhooks::new(dispatcher)),
                 definitions: crd::Served::default(),
                 access: Access::default(),
@@ -182,7 +185,7 @@ impl ApiServer {
         self.inner.admission.write().unwrap_or_else(PoisonError::into_inner).push(hook);
     }
 
-    /// The hooks for such a request, in order: those that were added, then the webhooks if any is concerned.
+    /// The hooks for such a request, in order: those that were added, then policies and webhooks if any is concerned.
     pub(crate) fn admission(
         &self,
         operation: Operation,
@@ -190,6 +193,9 @@ impl ApiServer {
         subresource: Option<&str>,
     ) -> Vec<Arc<dyn Admission>> {
         let mut hooks = self.inner.admission.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if self.inner.policies.concern(self, resource) {
+            hooks.push(self.inner.policies.clone());
+        }
         if self.inner.webhooks.concern(self, operation, resource, subresource) {
             hooks.push(self.inner.webhooks.clone());
         }

@@ -12,7 +12,6 @@ mod call;
 mod hook;
 #[cfg(feature = "https")]
 pub mod https;
-mod matching;
 mod review;
 
 use std::collections::BTreeSet;
@@ -30,7 +29,8 @@ pub(crate) use base64::decode as decode_base64;
 pub use call::{Address, Caller, Dispatcher};
 use hook::{Concerned, Hook, Hooks};
 
-use crate::admission::{Admission, Attributes, Operation};
+use crate::admission::expressions::Input;
+use crate::admission::{Admission, Attributes, Operation, request, scope};
 use crate::patch::json::Operations;
 use crate::registry::Resource;
 use crate::rest;
@@ -79,7 +79,7 @@ impl Webhooks {
         subresource: Option<&str>,
     ) -> bool {
         let any = |hooks: &Hooks| !hooks.concerned(server, operation, resource, subresource).is_empty();
-        !matching::is_exempt(resource) && (any(&self.mutating) || any(&self.validating))
+        !scope::is_exempt(resource) && (any(&self.mutating) || any(&self.validating))
     }
 
     /// Calls the mutating webhooks. Deletions have no object, and no webhook may change that. Returns whether the
@@ -90,7 +90,7 @@ impl Webhooks {
         mut object: Option<&mut Value>,
     ) -> Result<bool, Status> {
         let Attributes { server, operation, resource, subresource, .. } = *attributes;
-        if matching::is_exempt(resource) {
+        if scope::is_exempt(resource) {
             return Ok(false);
         }
         let hooks = self.mutating.concerned(server, operation, resource, subresource);
@@ -114,7 +114,7 @@ impl Webhooks {
             }
             for (i, Concerned { hook, wanted }) in hooks.iter().enumerate() {
                 let is_due = pass == 0 || again.contains(&i);
-                if !is_due || !matching::wants(hook, attributes, object.as_deref())? {
+                if !is_due || !hook.scope.selects(attributes, object.as_deref())? {
                     continue;
                 }
                 let changed = match self.change_once(hook, wanted, attributes, object.as_deref_mut()).await {
@@ -144,8 +144,12 @@ impl Webhooks {
         attributes: &Attributes<'_>,
         object: Option<&mut Value>,
     ) -> Result<bool, Fault> {
-        let seen = in_version(wanted, attributes, object.as_deref()).await?;
+        let seen =
+            request::in_version(wanted, attributes, object.as_deref()).await.map_err(Fault::Refused)?;
         let shown = seen.as_ref().or(object.as_deref());
+        if !is_meant(hook, wanted, attributes, shown).await? {
+            return Ok(false);
+        }
         let answer = self.ask(hook, wanted, attributes, shown, true).await?;
         if !answer.allowed {
             return Err(Fault::Refused(review::denied(hook, answer.status)));
@@ -166,7 +170,7 @@ impl Webhooks {
         let internal = |why: String| Fault::Refused(Status::internal(why));
         let before = seen.unwrap_or_else(|| object.clone());
         let mut patched = patch.apply(before).map_err(|error| internal(error.to_string()))?;
-        if review::is_own_kind(attributes) {
+        if request::is_own_kind(attributes) {
             let own = attributes.resource;
             if !Arc::ptr_eq(wanted, own) {
                 patched = rest::convert(own, patched, &own.api_version()).await.map_err(Fault::Refused)?;
@@ -182,13 +186,13 @@ impl Webhooks {
     /// Calls the validating webhooks, all at once.
     async fn check(&self, attributes: &Attributes<'_>, object: Option<&Value>) -> Result<(), Status> {
         let Attributes { server, operation, resource, subresource, .. } = *attributes;
-        if matching::is_exempt(resource) {
+        if scope::is_exempt(resource) {
             return Ok(());
         }
         let hooks = self.validating.concerned(server, operation, resource, subresource);
         let mut calls = Vec::new();
         for Concerned { hook, wanted } in hooks.iter() {
-            if matching::wants(hook, attributes, object)? {
+            if hook.scope.selects(attributes, object)? {
                 calls.push(async move {
                     let outcome = self.check_once(hook, wanted, attributes, object).await;
                     outcome.or_else(|fault| forgive(hook, fault))
@@ -205,8 +209,12 @@ impl Webhooks {
         attributes: &Attributes<'_>,
         object: Option<&Value>,
     ) -> Result<(), Fault> {
-        let seen = in_version(wanted, attributes, object).await?;
-        let answer = self.ask(hook, wanted, attributes, seen.as_ref().or(object), false).await?;
+        let seen = request::in_version(wanted, attributes, object).await.map_err(Fault::Refused)?;
+        let shown = seen.as_ref().or(object);
+        if !is_meant(hook, wanted, attributes, shown).await? {
+            return Ok(());
+        }
+        let answer = self.ask(hook, wanted, attributes, shown, false).await?;
         if answer.allowed { Ok(()) } else { Err(Fault::Refused(review::denied(hook, answer.status))) }
     }
 
@@ -230,7 +238,7 @@ impl Webhooks {
         let Some(address) = &hook.address else {
             return Err(Fault::Call("webhook configuration must have either service or URL".to_owned()));
         };
-        let old = in_version(wanted, attributes, attributes.old).await?;
+        let old = request::in_version(wanted, attributes, attributes.old).await.map_err(Fault::Refused)?;
         let uid = self.dispatcher.uid();
         let question = review::Question {
             uid: &uid,
@@ -253,6 +261,32 @@ impl Webhooks {
     }
 }
 
+/// Whether the conditions of a webhook hold for a request. If they cannot be told, its failure policy decides, and
+/// nobody is called.
+async fn is_meant(
+    hook: &Hook,
+    wanted: &Arc<Resource>,
+    attributes: &Attributes<'_>,
+    object: Option<&Value>,
+) -> Result<bool, Fault> {
+    if hook.conditions.is_empty() {
+        return Ok(true);
+    }
+    let old = request::in_version(wanted, attributes, attributes.old).await.map_err(Fault::Refused)?;
+    let input = Input::new(attributes, wanted, object, old.as_ref().or(attributes.old));
+    match hook.conditions.hold(&input) {
+        Ok(hold) => Ok(hold),
+        Err(why) if hook.ignores_failure => {
+            tracing::warn!(webhook = hook.name, "failed evaluating match conditions, failing open: {why}");
+            Ok(false)
+        }
+        Err(why) => {
+            let resource = attributes.resource.group_resource();
+            Err(Fault::Refused(Status::forbidden(resource, attributes.name, why)))
+        }
+    }
+}
+
 /// A failed call is a refusal, unless the webhook's policy forgives it.
 fn forgive(hook: &Hook, fault: Fault) -> Result<(), Status> {
     match fault {
@@ -262,21 +296,6 @@ fn forgive(hook: &Hook, fault: Fault) -> Result<(), Status> {
             Ok(())
         }
         Fault::Call(why) => Err(Status::internal(format!("failed calling webhook \"{}\": {why}", hook.name))),
-    }
-}
-
-/// The object in the version that the webhook wants; `None` where that is the version at hand.
-async fn in_version(
-    wanted: &Arc<Resource>,
-    attributes: &Attributes<'_>,
-    object: Option<&Value>,
-) -> Result<Option<Value>, Fault> {
-    match object {
-        Some(object) if !Arc::ptr_eq(wanted, attributes.resource) && review::is_own_kind(attributes) => {
-            let converted = rest::convert(wanted, object.clone(), &wanted.api_version()).await;
-            converted.map(Some).map_err(Fault::Refused)
-        }
-        _ => Ok(None),
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) struct Word {
 
 /// Words that are no names: of the language as it is and as it may become.
 #[rustfmt::skip]
-pub(super) const RESERVED: [&str; 21] = [
+pub(crate) const RESERVED: [&str; 21] = [
     "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop",
     "package", "namespace", "null", "return", "true", "var", "void", "while",
 ];

@@ -61,6 +61,13 @@ pub fn defaults(group: &str, version: &str, kind: &str, object: &mut Value) {
             "admissionregistration.k8s.io",
             "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration",
         ) => webhooks(kind, object),
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => spec(object, |spec| {
+            set_absent(spec, "failurePolicy", "Fail");
+            matched_resources(spec, "matchConstraints");
+        }),
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding") => {
+            spec(object, |spec| matched_resources(spec, "matchResources"));
+        }
         _ => {}
     }
     if group == "apps" {
@@ -422,4 +429,15 @@ fn webhooks(kind: &str, configuration: &mut Value) {
             }
         }
     });
+}
+
+/// What a policy or a binding is about.
+fn matched_resources(owner: &mut Map<String, Value>, key: &str) {
+    let Some(resources) = owner.get_mut(key).and_then(Value::as_object_mut) else { return };
+    set_absent(resources, "matchPolicy", "Equivalent");
+    set_absent(resources, "namespaceSelector", Map::new());
+    set_absent(resources, "objectSelector", Map::new());
+    for rules in ["resourceRules", "excludeResourceRules"] {
+        items(resources, rules).for_each(|rule| set_absent(rule, "scope", "*"));
+    }
 }

@@ -1,6 +1,7 @@
 //! Configurations of admission webhooks.
 
 use super::object::{get, integer, list, text};
+use crate::admission::conditions;
 use crate::field::{Error, Path};
 use crate::selector;
 use kruise_api::kubernetes::validation::names;
@@ -87,9 +88,11 @@ fn validate_webhook(found: &mut Vec<Error>, webhook: &Value, path: &str) {
             }
         }
     }
+    let conditions = format!("{path}.matchConditions");
+    found.extend(conditions::errors(list(webhook, "matchConditions"), false, &Path::new(&conditions)));
 }
 
-fn known(found: &mut Vec<Error>, webhook: &Value, member: &str, allowed: &[&str], path: &str) {
+pub(super) fn known(found: &mut Vec<Error>, webhook: &Value, member: &str, allowed: &[&str], path: &str) {
     if let Some(value) = get(webhook, member).and_then(Value::as_str)
         && !allowed.contains(&value)
     {
@@ -97,7 +100,7 @@ fn known(found: &mut Vec<Error>, webhook: &Value, member: &str, allowed: &[&str]
     }
 }
 
-fn validate_rule(found: &mut Vec<Error>, rule: &Value, path: &str) {
+pub(super) fn validate_rule(found: &mut Vec<Error>, rule: &Value, path: &str) {
     let operations = list(rule, "operations");
     if operations.is_empty() {
         found.push(Error::required(format!("{path}.operations"), ""));

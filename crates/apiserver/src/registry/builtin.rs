@@ -147,6 +147,8 @@ const ROWS: &[Row] = &[
     Row { kind: "Service", plural: "services", singular: "service", short: &["svc"], categories: &["all"], subs: &[STATUS], status: StatusPart::Separate, create_on_update: true, selectable: &["spec.clusterIP", "spec.type"], ..NAMESPACED },
     // Admission and extension.
     Row { kind: "MutatingWebhookConfiguration", plural: "mutatingwebhookconfigurations", singular: "mutatingwebhookconfiguration", group: "admissionregistration.k8s.io", categories: &["api-extensions"], generation: true, unconditional_update: false, ..CLUSTER },
+    Row { kind: "ValidatingAdmissionPolicy", plural: "validatingadmissionpolicies", singular: "validatingadmissionpolicy", group: "admissionregistration.k8s.io", categories: &["api-extensions"], subs: &[STATUS], status: StatusPart::Separate, generation: true, unconditional_update: false, ..CLUSTER },
+    Row { kind: "ValidatingAdmissionPolicyBinding", plural: "validatingadmissionpolicybindings", singular: "validatingadmissionpolicybinding", group: "admissionregistration.k8s.io", categories: &["api-extensions"], generation: true, unconditional_update: false, ..CLUSTER },
     Row { kind: "ValidatingWebhookConfiguration", plural: "validatingwebhookconfigurations", singular: "validatingwebhookconfiguration", group: "admissionregistration.k8s.io", categories: &["api-extensions"], generation: true, unconditional_update: false, ..CLUSTER },
     Row { kind: "CustomResourceDefinition", plural: "customresourcedefinitions", singular: "customresourcedefinition", short: &["crd", "crds"], group: "apiextensions.k8s.io", categories: &["api-extensions"], subs: &[STATUS], status: StatusPart::Separate, generation: true, unconditional_update: false, ..CLUSTER },
     // Reviews.

@@ -145,5 +145,9 @@ static KINDS: &[Kind] = &[
     Kind { group: RBAC, kind: "RoleBinding", cells: config::role_binding, columns: BINDING },
     Kind { group: RBAC, kind: "ClusterRoleBinding", cells: config::role_binding, columns: BINDING },
     Kind { group: ADMISSION, kind: "MutatingWebhookConfiguration", cells: cluster::webhooks, columns: WEBHOOKS },
+    Kind { group: ADMISSION, kind: "ValidatingAdmissionPolicy", cells: cluster::admission_policy, columns: &[
+        NAME, integer("Validations"), text("ParamKind"), AGE] },
+    Kind { group: ADMISSION, kind: "ValidatingAdmissionPolicyBinding", cells: cluster::policy_binding, columns: &[
+        NAME, text("PolicyName"), text("ParamRef"), AGE] },
     Kind { group: ADMISSION, kind: "ValidatingWebhookConfiguration", cells: cluster::webhooks, columns: WEBHOOKS },
 ];

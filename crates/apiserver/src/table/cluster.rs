@@ -288,6 +288,26 @@ pub(super) fn webhooks(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![name(object).into(), list(object, "/webhooks").len().into(), age(object, now).into()]
 }
 
+pub(super) fn admission_policy(object: &Value, now: Timestamp) -> Vec<Value> {
+    let params = match object.pointer("/spec/paramKind") {
+        Some(kind) if !kind.is_null() => format!("{}/{}", text(kind, "/apiVersion"), text(kind, "/kind")),
+        _ => "<unset>".to_owned(),
+    };
+    let validations = list(object, "/spec/validations").len();
+    vec![name(object).into(), validations.into(), params.into(), age(object, now).into()]
+}
+
+pub(super) fn policy_binding(object: &Value, now: Timestamp) -> Vec<Value> {
+    let params = match text(object, "/spec/paramRef/name") {
+        "" if object.pointer("/spec/paramRef/selector").is_some_and(Value::is_object) => {
+            object.pointer("/spec/paramRef/selector").map(ToString::to_string).unwrap_or_default()
+        }
+        "" => "<unset>".to_owned(),
+        params => format!("{}/{params}", text_or(object, "/spec/paramRef/namespace", "*")),
+    };
+    vec![name(object).into(), text(object, "/spec/policyName").into(), params.into(), age(object, now).into()]
+}
+
 pub(super) fn volume_attachment(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![
         name(object).into(),

@@ -3,57 +3,37 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::call::Address;
-use super::matching;
 use crate::admission::Operation;
+use crate::admission::conditions::Conditions;
+use crate::admission::scope::{self, Scope};
 use crate::registry::Resource;
-use crate::selector::Labels;
 use crate::server::ApiServer;
 use crate::store::Record;
-
-/// What a rule of a webhook asks for.
-#[derive(Clone, Debug)]
-pub(super) struct Rule {
-    pub(super) operations: Vec<String>,
-    pub(super) groups: Vec<String>,
-    pub(super) versions: Vec<String>,
-    /// `pods`, `pods/eviction`, `*`, `pods/*` or `*/*`.
-    pub(super) resources: Vec<String>,
-    pub(super) scope: String,
-}
 
 /// One webhook.
 #[derive(Clone, Debug)]
 pub(super) struct Hook {
     pub(super) name: String,
     pub(super) address: Option<Address>,
-    pub(super) rules: Vec<Rule>,
+    pub(super) scope: Scope,
     /// Whether a call that fails counts as a yes.
     pub(super) ignores_failure: bool,
-    /// Whether only the rule's own versions count.
-    pub(super) exact: bool,
-    pub(super) namespaces: Labels,
-    pub(super) objects: Labels,
     pub(super) timeout: Duration,
     pub(super) side_effects: String,
     /// The first version of `AdmissionReview` in the hook's list that we speak.
     pub(super) review: Option<&'static str>,
     /// Whether it wants to see an object again that a later webhook changed.
     pub(super) reinvoked: bool,
-    /// Whether it has CEL conditions, which are not evaluated here.
-    pub(super) conditions: bool,
+    /// What else must hold for a request.
+    pub(super) conditions: Conditions,
 }
 
 impl Hook {
     fn parse(webhook: &Value) -> Self {
         let text = |key: &str| webhook.get(key).and_then(Value::as_str).unwrap_or_default();
-        let everything = json!({});
-        let selector = |key: &str| {
-            let selector = webhook.get(key).filter(|selector| !selector.is_null()).unwrap_or(&everything);
-            Labels::from_object(Some(selector)).unwrap_or_else(|_| Labels::nothing())
-        };
         let list =
             |key: &str| webhook.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let review = list("admissionReviewVersions").iter().find_map(|version| match version.as_str() {
@@ -65,31 +45,14 @@ impl Hook {
         Self {
             name: text("name").to_owned(),
             address: webhook.get("clientConfig").and_then(Address::parse),
-            rules: list("rules").iter().map(rule).collect(),
+            scope: Scope::parse(webhook, "rules"),
             ignores_failure: text("failurePolicy") == "Ignore",
-            exact: text("matchPolicy") == "Exact",
-            namespaces: selector("namespaceSelector"),
-            objects: selector("objectSelector"),
             timeout: Duration::from_secs(seconds),
             side_effects: text("sideEffects").to_owned(),
             review,
             reinvoked: text("reinvocationPolicy") == "IfNeeded",
-            conditions: !list("matchConditions").is_empty(),
+            conditions: Conditions::compile(list("matchConditions"), false),
         }
-    }
-}
-
-fn rule(rule: &Value) -> Rule {
-    let texts = |key: &str| {
-        let list = rule.get(key).and_then(Value::as_array);
-        list.into_iter().flatten().filter_map(|item| item.as_str().map(str::to_owned)).collect()
-    };
-    Rule {
-        operations: texts("operations"),
-        groups: texts("apiGroups"),
-        versions: texts("apiVersions"),
-        resources: texts("resources"),
-        scope: rule.get("scope").and_then(Value::as_str).unwrap_or("*").to_owned(),
     }
 }
 
@@ -163,7 +126,9 @@ impl Hooks {
             return known.concerned.clone();
         }
         let find = |hook: &Arc<Hook>| {
-            let wanted = matching::by_rules(hook, server.registry(), operation, resource, subresource)?;
+            let Scope { rules, exact, .. } = &hook.scope;
+            let registry = server.registry();
+            let wanted = scope::by_rules(rules, *exact, registry, operation, resource, subresource, "")?;
             Some(Concerned { hook: hook.clone(), wanted })
         };
         let concerned: Arc<[Concerned]> = read.hooks.iter().filter_map(find).collect();

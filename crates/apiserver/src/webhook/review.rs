@@ -4,10 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::base64;
 use super::hook::Hook;
-use super::matching;
-use crate::admission::Attributes;
+use crate::admission::{Attributes, request};
 use crate::field::quote;
-use crate::registry::{Resource, split_api_version};
+use crate::registry::Resource;
 use crate::status::Status;
 
 /// A request to a webhook.
@@ -23,60 +22,17 @@ pub(super) struct Question<'a> {
 
 impl Question<'_> {
     pub(super) fn to_json(&self, attributes: &Attributes<'_>) -> Value {
-        let own = attributes.resource;
-        let kind = kind_of(self.object.or(self.old), self.resource);
-        // Subresources with kinds of their own have one kind in all versions of the resource.
-        let asked = if is_own_kind(attributes) {
-            json!({"group": own.group, "version": own.version, "kind": own.kind})
-        } else {
-            kind.clone()
-        };
-        let resource = |r: &Resource| json!({"group": r.group, "version": r.version, "resource": r.plural});
-        let user = attributes.user;
-        let who = user.info();
-        let mut request = json!({
-            "uid": self.uid,
-            "kind": kind,
-            "resource": resource(self.resource),
-            "requestKind": asked,
-            "requestResource": resource(own),
-            "operation": attributes.operation.as_str(),
-            "userInfo": who,
-            "object": self.object,
-            "oldObject": self.old,
-            "dryRun": attributes.dry_run,
-            "options": attributes.options,
-        });
-        set(&mut request, "name", attributes.name);
-        set(&mut request, "namespace", matching::namespace(attributes));
-        set(&mut request, "subResource", attributes.subresource.unwrap_or_default());
-        set(&mut request, "requestSubResource", attributes.subresource.unwrap_or_default());
+        let mut request = request::about(attributes, self.resource, self.object.or(self.old));
+        if let Some(map) = request.as_object_mut() {
+            map.insert("uid".to_owned(), json!(self.uid));
+            map.insert("object".to_owned(), json!(self.object));
+            map.insert("oldObject".to_owned(), json!(self.old));
+        }
         json!({
             "kind": "AdmissionReview",
             "apiVersion": format!("admission.k8s.io/{}", self.version),
             "request": request,
         })
-    }
-}
-
-/// Whether the request carries objects of the resource's own kind, not a `Scale` or an `Eviction`.
-pub(super) fn is_own_kind(attributes: &Attributes<'_>) -> bool {
-    let sub = attributes.subresource.and_then(|name| attributes.resource.subresource(name));
-    sub.is_none_or(|sub| sub.kind == attributes.resource.kind && sub.group_version.is_none())
-}
-
-fn kind_of(object: Option<&Value>, resource: &Resource) -> Value {
-    let text = |key: &str| object.and_then(|object| object.get(key)).and_then(Value::as_str);
-    let (group, version) =
-        text("apiVersion").map_or((resource.group.as_ref(), resource.version.as_ref()), split_api_version);
-    json!({"group": group, "version": version, "kind": text("kind").unwrap_or(&resource.kind)})
-}
-
-fn set(object: &mut Value, key: &str, text: &str) {
-    if let Some(map) = object.as_object_mut()
-        && !text.is_empty()
-    {
-        map.insert(key.to_owned(), json!(text));
     }
 }
 

@@ -8,7 +8,9 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use kruise_apiserver::ApiServer;
+use kruise_apiserver::admission::User;
 use serde_json::{Value, json};
+use tower::ServiceExt as _;
 
 pub(crate) struct Cluster {
     pub(crate) server: ApiServer,
@@ -97,6 +99,19 @@ impl Cluster {
         let warnings = warnings.map(|value| value.to_str().unwrap().to_owned()).collect();
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
         Reply { code, warnings, body: serde_json::from_slice(&bytes).unwrap_or_default() }
+    }
+
+    /// A patch in somebody's name.
+    pub(crate) async fn patch_as(&self, user: &User, path: &str, body: &Value) -> Reply {
+        let mut request = Request::patch(path)
+            .header("content-type", "application/merge-patch+json")
+            .body(Full::new(Bytes::from(body.to_string())))
+            .unwrap();
+        request.extensions_mut().insert(user.clone());
+        let response = self.server.clone().oneshot(request).await.unwrap();
+        let code = response.status().as_u16();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        Reply { code, warnings: Vec::new(), body: serde_json::from_slice(&bytes).unwrap_or_default() }
     }
 
     /// Creates a definition with one or more versions.

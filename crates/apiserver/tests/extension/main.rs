@@ -1,4 +1,4 @@
-//! What extends the server: custom resource definitions and webhooks, through a kube client and in virtual time.
+//! What extends the server: custom resource definitions, policies and webhooks, through a kube client and in virtual time.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -6,4 +6,6 @@ mod conversion;
 mod definitions;
 mod kit;
 mod kruise;
+mod policies;
+mod rules;
 mod webhooks;

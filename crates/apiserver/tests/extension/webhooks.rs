@@ -364,7 +364,7 @@ async fn a_webhook_that_concerned_nobody_is_called_once_a_version_of_its_rules_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn configurations_themselves_are_never_reviewed_and_conditions_are_not_guessed() {
+async fn configurations_themselves_are_never_reviewed() {
     let cluster = Cluster::new();
     cluster.serve(|_, _| async { says_no("never") });
     let all = json!({"rules": [{
@@ -374,13 +374,71 @@ async fn configurations_themselves_are_never_reviewed_and_conditions_are_not_gue
     assert_eq!(cluster.post(MAPS, &map("m")).await.code, 403);
     let path = format!("{CONFIGURATIONS}/validatingwebhookconfigurations/all");
     cluster.delete(&path).await.ok();
+}
 
-    let conditions = json!({"matchConditions": [{"name": "c", "expression": "true"}]});
-    configure(&cluster, "Validating", "cel", &[hook("cel", conditions)]).await;
-    let refused = cluster.post(MAPS, &map("m")).await;
+#[tokio::test(start_paused = true)]
+async fn a_webhook_is_called_only_if_all_its_conditions_hold() {
+    let cluster = Cluster::new();
+    cluster.serve(|path, request| async move {
+        match path.as_str() {
+            "/no" => says_no("never"),
+            path => appended(path, &request),
+        }
+    });
+    let conditions = json!({"matchConditions": [
+        {"name": "not-the-plain-one", "expression": "object.metadata.name != 'plain'"},
+        {"name": "creations", "expression": "request.operation == 'CREATE'"},
+    ]});
+    configure(&cluster, "Validating", "v", &[hook("no", conditions.clone())]).await;
+    configure(&cluster, "Mutating", "m", &[hook("change", conditions)]).await;
+    assert_eq!(cluster.post(MAPS, &map("plain")).await.ok()["data"]["trace"], "");
+    assert_eq!(cluster.post(MAPS, &map("other")).await.code, 403);
+    cluster.delete(&format!("{CONFIGURATIONS}/validatingwebhookconfigurations/v")).await.ok();
+    assert_eq!(cluster.post(MAPS, &map("other")).await.ok()["data"]["trace"], "/change");
+    cluster.delete(&format!("{CONFIGURATIONS}/mutatingwebhookconfigurations/m")).await.ok();
+
+    // What cannot be told: the failure policy decides, and nobody is called.
+    for (policy, code) in [("Fail", 403), ("Ignore", 201)] {
+        let odd = json!({"failurePolicy": policy, "matchConditions": [{"name": "odd", "expression": "object.odd > 1"}]});
+        configure(&cluster, "Validating", "odd", &[hook("no", odd)]).await;
+        let reply = cluster.post(MAPS, &map("odd")).await;
+        assert_eq!(reply.code, code, "{}", reply.body);
+        if policy == "Fail" {
+            let why = "configmaps \"odd\" is forbidden: expression 'object.odd > 1' resulted in error: no such key: odd";
+            assert_eq!(reply.body["message"], why);
+        }
+        cluster.delete(&format!("{CONFIGURATIONS}/validatingwebhookconfigurations/odd")).await.ok();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn conditions_with_mistakes_are_refused() {
+    let cluster = Cluster::new();
+    let conditions = json!({"matchConditions": [
+        {"name": "same", "expression": "object.x"},
+        {"name": "same", "expression": "request.nam == ''"},
+        {"name": "", "expression": " "},
+    ]});
+    let object = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "v"}, "webhooks": [hook("v", conditions)],
+    });
+    let path = format!("{CONFIGURATIONS}/validatingwebhookconfigurations");
+    let refused = cluster.post(&path, &object).await;
+    let at = "webhooks[0].matchConditions";
     assert_eq!(
         refused.refused(),
-        (501, "not implemented by this server: matchConditions of admission webhook \"cel.example.com\"")
+        (
+            422,
+            format!(
+                "ValidatingWebhookConfiguration.admissionregistration.k8s.io \"v\" is invalid: [{at}[0].expression: Invalid \
+                 value: \"object.x\": must evaluate to bool but got dyn, {at}[1].expression: Invalid value: \"request.nam \
+                 == ''\": compilation failed: ERROR: <input>:1:8: undefined field 'nam'\n | request.nam == ''\n | \
+                 .......^, {at}[1].name: Duplicate value: \"same\", {at}[2].expression: Required value, {at}[2].name: \
+                 Required value]"
+            )
+            .as_str()
+        )
     );
 }
 
