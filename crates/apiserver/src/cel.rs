@@ -20,16 +20,26 @@ mod signatures;
 mod types;
 mod value;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use ast::{Expr, Kind};
 pub(crate) use check::Names;
 pub(crate) use eval::{Fault, Variables};
 pub(crate) use json::{to_dyn, to_typed};
 pub(crate) use lex::RESERVED;
+use regex::Regex;
 pub(crate) use types::{Type, escaped};
 pub(crate) use value::{Key, Value};
 
 /// What one evaluation may cost.
 pub(crate) const PER_CALL_LIMIT: u64 = 1_000_000;
+
+/// How many patterns may stand in one expression.
+const MOST_PATTERNS: usize = 100;
+
+/// Compiled patterns by their text.
+type Patterns = BTreeMap<Arc<str>, Regex>;
 
 /// Something wrong with an expression, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +59,8 @@ impl Issue {
 pub(crate) struct Program {
     pub(crate) expr: Expr,
     pub(crate) result: Type,
+    /// The patterns in its text, compiled.
+    patterns: Arc<Patterns>,
 }
 
 impl Program {
@@ -57,32 +69,51 @@ impl Program {
         let shown = |issues: Vec<Issue>| shown(text, &issues);
         let expr = parse::parse(text).map_err(shown)?;
         let result = check::check(&expr, names).map_err(shown)?;
-        literals(&expr).map_err(|issue| shown(vec![issue]))?;
-        Ok(Self { expr, result })
+        let mut patterns = Patterns::new();
+        literals(&expr, &mut patterns).map_err(|issue| shown(vec![issue]))?;
+        Ok(Self { expr, result, patterns: Arc::new(patterns) })
     }
 
     /// The value of the expression, and what it cost.
     pub(crate) fn evaluate(&self, variables: &Variables<'_>, limit: u64) -> (Result<Value, Fault>, u64) {
-        eval::evaluate(&self.expr, variables, limit)
+        eval::evaluate(&self.expr, &self.patterns, variables, limit)
+    }
+
+    /// How much deeper than what it reads its value can be nested.
+    pub(crate) fn depth(&self) -> usize {
+        self.expr.depth
     }
 }
 
 /// Patterns, times and durations that stand in the text itself are checked before anybody uses them.
-fn literals(expr: &Expr) -> Result<(), Issue> {
-    if let Kind::Call { function, args, .. } = &expr.kind
-        && let Some(Expr { at, kind: Kind::Literal(ast::Literal::Text(text)), .. }) = args.last()
-    {
-        let good = match (function.as_str(), args.len()) {
-            ("matches", _) => library::text_is_pattern(text),
-            ("duration", 1) => library::to_duration(text).is_some(),
-            ("timestamp", 1) => library::to_timestamp(text).is_some(),
-            _ => true,
+fn literals(expr: &Expr, patterns: &mut Patterns) -> Result<(), Issue> {
+    if let Kind::Call { function, args, .. } = &expr.kind {
+        let text = |arg: Option<&Expr>| match arg {
+            Some(Expr { at, kind: Kind::Literal(ast::Literal::Text(text)), .. }) => Some((*at, text.clone())),
+            _ => None,
         };
-        if !good {
-            return Err(Issue::new(*at, format!("invalid {function} argument")));
+        let pattern = match function.as_str() {
+            "matches" => text(args.last()),
+            "find" | "findAll" => text(args.first()),
+            _ => None,
+        };
+        if let Some((at, text)) = pattern
+            && !patterns.contains_key(&text)
+        {
+            match library::pattern(&text) {
+                Ok(pattern) if patterns.len() < MOST_PATTERNS => drop(patterns.insert(text, pattern)),
+                _ if function != "matches" => {}
+                _ => return Err(Issue::new(at, "invalid matches argument".to_owned())),
+            }
         }
+        let good = match (function.as_str(), args.len(), text(args.last())) {
+            ("duration", 1, Some((at, text))) => library::to_duration(&text).map(drop).ok_or(at),
+            ("timestamp", 1, Some((at, text))) => library::to_timestamp(&text).map(drop).ok_or(at),
+            _ => Ok(()),
+        };
+        good.map_err(|at| Issue::new(at, format!("invalid {function} argument")))?;
     }
-    expr.children().into_iter().try_for_each(literals)
+    expr.children().into_iter().try_for_each(|child| literals(child, patterns))
 }
 
 /// The name of a function with a dot in it (`sets.contains`), and the word before the dot.

@@ -22,6 +22,7 @@ use crate::field::{self, Path};
 use crate::patch::depth;
 
 use node::Node;
+pub(crate) use pattern::translate as go_pattern;
 use validations::Checks;
 
 /// Values nested deeper than this are neither changed nor accepted, so that no input can exhaust the stack.

@@ -1,10 +1,11 @@
-//! Hostile input without end: random patches, selectors, schemas and bodies, and what must hold for all of them.
+//! Hostile input without end: random patches, selectors, schemas, expressions and bodies, and what must hold for all of them.
 //!
 //! `cargo xtask fuzz NAME --seconds N` runs a target; `cargo xtask fuzz` lists them. Cases are numbered: `--seed` begins
 //! with a number, and a failure prints the number of its case, with which it happens again.
 
 #![allow(clippy::print_stderr, reason = "a program for developers")]
 
+mod expressions;
 mod make;
 mod targets;
 

@@ -10,6 +10,7 @@ use kruise_apiserver::{ApiServer, patch, protobuf};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
+use crate::expressions;
 use crate::make::Maker;
 
 /// Whether the input was taken, or what should not have happened.
@@ -17,7 +18,7 @@ type Outcome = Result<bool, String>;
 type Target = fn(&mut Maker, &Cluster) -> Outcome;
 
 /// The targets by name.
-pub(crate) const TARGETS: [(&str, Target); 9] = [
+pub(crate) const TARGETS: [(&str, Target); 10] = [
     ("json-patch", |maker, cluster| patched(maker, cluster, "application/json-patch+json")),
     ("merge-patch", |maker, cluster| patched(maker, cluster, "application/merge-patch+json")),
     ("strategic-patch", |maker, cluster| patched(maker, cluster, "application/strategic-merge-patch+json")),
@@ -25,6 +26,7 @@ pub(crate) const TARGETS: [(&str, Target); 9] = [
     ("label-selector", label_selector),
     ("field-selector", field_selector),
     ("schema", schema),
+    ("expression", expression),
     ("protobuf", wire),
     ("body", body),
 ];
@@ -395,6 +397,55 @@ fn schema(maker: &mut Maker, cluster: &Cluster) -> Outcome {
     let _ = structural.validate(&object, &Path::root());
     let _ = structural.validate_update(&object, &maker.json(4), &Path::root());
     Ok(code == 201)
+}
+
+/// Rules, conditions and variables: whatever they say, they are read, and evaluated within bounds.
+fn expression(maker: &mut Maker, cluster: &Cluster) -> Outcome {
+    let text = |maker: &mut Maker| {
+        let mut text = expressions::any(maker, 5);
+        if maker.one_in(4) {
+            let mut bytes = text.into_bytes();
+            maker.damage(&mut bytes);
+            text = String::from_utf8_lossy(&bytes).into_owned();
+        }
+        text
+    };
+    let mut schema = car_schema();
+    let rules = json!([
+        {"rule": text(maker)},
+        {"rule": "false", "messageExpression": text(maker)},
+        {"rule": format!("type({}) == int", text(maker)), "optionalOldSelf": true},
+    ]);
+    if let Some(spec) = schema.pointer_mut("/properties/spec").and_then(Value::as_object_mut) {
+        spec.insert("x-kubernetes-validations".to_owned(), rules);
+    }
+    let structural = Structural::parse(&schema).map_err(|errors| format!("{schema}: {errors:?}"))?;
+    let taken = structural.rule_errors(&Path::root()).is_empty();
+    let car = |maker: &mut Maker| {
+        let mut car =
+            json!({"spec": {"wheels": 4, "name": "abc", "parts": [{"name": "x", "n": 1.5}], "size": "50%"}});
+        if maker.one_in(2) {
+            maker.mutate(&mut car);
+        }
+        car
+    };
+    let (new, old) = (car(maker), car(maker));
+    let _ = structural.validate(&new, &Path::root());
+    let _ = structural.validate_update(&new, &old, &Path::root());
+    let rule =
+        json!({"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]});
+    let policy = json!({
+        "kind": "ValidatingAdmissionPolicy", "apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": "p"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [rule]},
+            "matchConditions": [{"name": "c", "expression": text(maker)}],
+            "variables": [{"name": "a", "expression": text(maker)}, {"name": "b", "expression": "[variables.a]"}],
+            "validations": [{"expression": text(maker), "messageExpression": text(maker)}],
+        },
+    });
+    let path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies?dryRun=All";
+    cluster.send("POST", path, "application/json", policy.to_string().into_bytes())?;
+    Ok(taken)
 }
 
 fn wire(maker: &mut Maker, cluster: &Cluster) -> Outcome {

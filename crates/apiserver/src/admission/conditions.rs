@@ -19,7 +19,8 @@ pub(crate) struct Conditions(Vec<Expression>);
 impl Conditions {
     /// Compiles the list `matchConditions`.
     pub(crate) fn compile(list: &[Value], params: bool) -> Self {
-        Self(list.iter().map(|condition| compiled(condition, params)).collect())
+        let around = Around::new(params);
+        Self(list.iter().map(|condition| compiled(condition, &around)).collect())
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -46,14 +47,15 @@ impl Conditions {
     }
 }
 
-fn compiled(condition: &Value, params: bool) -> Expression {
+fn compiled(condition: &Value, around: &Around) -> Expression {
     let source = condition.get("expression").and_then(Value::as_str).unwrap_or_default();
-    Expression::compile(source.trim(), &Around { params, variables: None }, &[Type::Bool])
+    Expression::compile(source.trim(), around, &[Type::Bool])
 }
 
 /// What is wrong with a list of conditions.
 pub(crate) fn errors(list: &[Value], params: bool, path: &Path<'_>) -> Vec<Error> {
     let mut errors = Vec::new();
+    let around = Around::new(params);
     if list.len() > MOST {
         errors.push(Error::too_many(path, list.len() as u64, MOST as u64));
     }
@@ -66,7 +68,7 @@ pub(crate) fn errors(list: &[Value], params: bool, path: &Path<'_>) -> Vec<Error
         let expression = text(condition, "expression");
         if expression.trim().is_empty() {
             errors.push(Error::required(own.child("expression"), ""));
-        } else if let Some(why) = compiled(condition, params).error() {
+        } else if let Some(why) = compiled(condition, &around).error() {
             errors.push(Error::invalid(own.child("expression"), expression.trim(), why));
         }
         let name = text(condition, "name");

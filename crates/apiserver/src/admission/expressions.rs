@@ -13,12 +13,48 @@ use crate::cel::ast::{Expr, Kind};
 use crate::cel::{Fault, Names, Program, Type, Value as Cel, to_dyn};
 use crate::registry::Resource;
 
-/// Which names there are besides those that are always there.
-#[derive(Clone, Debug, Default)]
+/// How deep values of variables may be nested, so that no chain of them exhausts the stack.
+const DEEPEST: usize = 500;
+/// How deep objects are nested at most.
+const OBJECTS: usize = 128;
+
+/// The names that expressions may use.
+#[derive(Clone, Debug)]
 pub(crate) struct Around {
-    pub(crate) params: bool,
-    /// The variables of a policy so far, if it has any.
-    pub(crate) variables: Option<Vec<(String, Type)>>,
+    names: Names,
+    /// How deep the values of variables may be.
+    depths: BTreeMap<String, usize>,
+}
+
+impl Around {
+    /// Those that are always there, and perhaps parameters.
+    pub(crate) fn new(params: bool) -> Self {
+        let mut names = Names::default();
+        for name in ["object", "oldObject"] {
+            names.add(name, Type::Dyn);
+        }
+        names.add("request", request_type());
+        names.add("namespaceObject", namespace_type());
+        if params {
+            names.add("params", Type::Dyn);
+        }
+        Self { names, depths: BTreeMap::new() }
+    }
+
+    /// With the variables of a policy, as far as they are known.
+    pub(crate) fn with_variables(&mut self, known: &[(String, Expression)]) {
+        let types = known.iter().map(|(name, expression)| (name.clone(), expression.result()));
+        self.names.add("variables", Type::object("kubernetes.variables", types));
+        if let Some((name, expression)) = known.last() {
+            self.depths.insert(name.clone(), expression.depth);
+        }
+    }
+
+    /// How deep the values are that an expression reads.
+    fn depth(&self, reads: &Reads) -> usize {
+        let read = self.depths.iter().filter(|(name, _)| reads.all || reads.names.contains(*name));
+        read.map(|(_, depth)| *depth).max().unwrap_or(0).max(OBJECTS)
+    }
 }
 
 /// An expression, and why it cannot be evaluated if it cannot.
@@ -28,6 +64,8 @@ pub(crate) struct Expression {
     program: Result<Program, String>,
     /// The variables that it reads.
     reads: Reads,
+    /// How deep its value may be nested.
+    depth: usize,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -40,7 +78,7 @@ struct Reads {
 impl Expression {
     /// Reads an expression that must come to one of the types; to any if there are none.
     pub(crate) fn compile(source: &str, around: &Around, wanted: &[Type]) -> Self {
-        let program = match Program::compile(source, &names(around)) {
+        let program = match Program::compile(source, &around.names) {
             Err(why) => Err(format!("compilation failed: {why}")),
             Ok(program) if wanted.is_empty() || wanted.contains(&program.result) => Ok(program),
             Ok(program) => {
@@ -53,10 +91,16 @@ impl Expression {
             }
         };
         let mut reads = Reads::default();
+        let mut depth = OBJECTS;
         if let Ok(program) = &program {
             reads.collect(&program.expr);
+            depth = around.depth(&reads).saturating_add(program.depth());
         }
-        Self { source: source.to_owned(), program, reads }
+        let program = program.and_then(|program| match depth > DEEPEST {
+            true => Err(format!("compilation failed: expression recursion limit exceeded: {DEEPEST}")),
+            false => Ok(program),
+        });
+        Self { source: source.to_owned(), program, reads, depth }
     }
 
     /// What is wrong with it.
@@ -260,23 +304,6 @@ impl<'s> Session<'s> {
         });
         Cel::Map(std::sync::Arc::new(known.collect()))
     }
-}
-
-/// The names that expressions may use.
-fn names(around: &Around) -> Names {
-    let mut names = Names::default();
-    for name in ["object", "oldObject"] {
-        names.add(name, Type::Dyn);
-    }
-    names.add("request", request_type());
-    names.add("namespaceObject", namespace_type());
-    if around.params {
-        names.add("params", Type::Dyn);
-    }
-    if let Some(variables) = &around.variables {
-        names.add("variables", Type::object("kubernetes.variables", variables.iter().cloned()));
-    }
-    names
 }
 
 fn object(name: &str, fields: &[(&str, Type)]) -> Type {

@@ -1,5 +1,7 @@
 //! Expressions as trees.
 
+use std::sync::Arc;
+
 /// An expression and where it stands in the text, counted in characters.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Expr {
@@ -71,8 +73,8 @@ pub(crate) enum Literal {
     Int(i64),
     Uint(u64),
     Double(f64),
-    Text(String),
-    Bytes(Vec<u8>),
+    Text(Arc<str>),
+    Bytes(Arc<[u8]>),
 }
 
 impl Expr {

@@ -112,6 +112,10 @@ impl Checker {
                     let found = if *optional { unwrapped(&found) } else { found };
                     value = Some(self.member(one_value.at, value, found));
                 }
+                // Nothing else can be a key. Types that grow on both sides would double with every step.
+                let key = key.filter(|key| {
+                    matches!(key, Type::Bool | Type::Int | Type::Uint | Type::Double | Type::Text)
+                });
                 Type::map(key.unwrap_or(Type::Dyn), value.unwrap_or(Type::Dyn))
             }
             Kind::Macro(inner) => self.macro_type(expr.at, inner),

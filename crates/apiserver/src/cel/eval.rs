@@ -3,9 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use regex::Regex;
+
 use super::ast::{Expr, Kind, Literal, Macro, Word};
-use super::library;
 use super::value::{Key, Value};
+use super::{Patterns, library};
+
+/// What it costs to compile a pattern.
+const PATTERN_COST: usize = 20_000;
 
 /// Why there is no value.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,14 +42,22 @@ pub(super) type Outcome<T = Value> = Result<T, Fault>;
 pub(crate) type Variables<'v> = dyn Fn(&str) -> Option<Outcome<Value>> + 'v;
 
 /// Evaluates an expression. Returns what it cost too.
-pub(super) fn evaluate(expr: &Expr, variables: &Variables<'_>, limit: u64) -> (Outcome, u64) {
-    let mut run = Run { variables, local: Vec::new(), cost: 0, limit };
+pub(super) fn evaluate(
+    expr: &Expr,
+    patterns: &Patterns,
+    variables: &Variables<'_>,
+    limit: u64,
+) -> (Outcome, u64) {
+    let mut run = Run { variables, patterns, made: Patterns::new(), local: Vec::new(), cost: 0, limit };
     let outcome = run.value(expr);
     (outcome, run.cost)
 }
 
 pub(super) struct Run<'r> {
     variables: &'r Variables<'r>,
+    patterns: &'r Patterns,
+    /// Patterns that were made while it ran.
+    made: Patterns,
     local: Vec<(String, Value)>,
     cost: u64,
     limit: u64,
@@ -62,6 +75,22 @@ impl Run<'_> {
         self.spend(1 + length / 10)
     }
 
+    /// What more may be spent.
+    pub(super) fn left(&self) -> usize {
+        usize::try_from(self.limit.saturating_sub(self.cost)).unwrap_or(usize::MAX)
+    }
+
+    /// A compiled pattern. Those that are not in the text of the expression are dear, for compiling one may take long.
+    pub(super) fn pattern(&mut self, text: &Arc<str>) -> Outcome<Regex> {
+        if let Some(known) = self.patterns.get(text).or_else(|| self.made.get(text)) {
+            return Ok(known.clone());
+        }
+        self.spend(PATTERN_COST)?;
+        let pattern = library::pattern(text)?;
+        self.made.insert(text.clone(), pattern.clone());
+        Ok(pattern)
+    }
+
     fn value(&mut self, expr: &Expr) -> Outcome {
         match &expr.kind {
             Kind::Literal(literal) => Ok(match literal {
@@ -70,8 +99,8 @@ impl Run<'_> {
                 Literal::Int(value) => Value::Int(*value),
                 Literal::Uint(value) => Value::Uint(*value),
                 Literal::Double(value) => Value::Double(*value),
-                Literal::Text(value) => Value::text(value),
-                Literal::Bytes(value) => Value::Bytes(value.as_slice().into()),
+                Literal::Text(value) => Value::Text(value.clone()),
+                Literal::Bytes(value) => Value::Bytes(value.clone()),
             }),
             Kind::Ident(name) => self.variable(name),
             Kind::Select { operand, field } => {
@@ -186,6 +215,9 @@ impl Run<'_> {
         for part in target.into_iter().chain(args) {
             values.push(self.value(part)?);
         }
+        if let ("_[_]" | "_[?_]", [_, Value::Text(key)]) = (name, values.as_slice()) {
+            self.spend(key.len() / 10)?;
+        }
         match (name, values.as_slice()) {
             ("_[_]", [from, index]) => index_of(from, index),
             ("_[?_]", [from, index]) => Ok(optional_index(from, index)),
@@ -217,13 +249,14 @@ impl Run<'_> {
             let found = self.with(names, [value.as_ref().clone(), Value::Null], body)?;
             return Ok(if *word == Word::OptMap { Value::some(found) } else { found });
         }
-        let members: Vec<[Value; 2]> = match &over {
+        // One by one: most loops end early, and must not pay for what they do not look at.
+        let members: Box<dyn Iterator<Item = [Value; 2]>> = match &over {
             Value::List(list) if names.len() == 2 => {
-                (0_i64..).zip(&list.items).map(|(index, item)| [Value::Int(index), item.clone()]).collect()
+                Box::new((0_i64..).zip(&list.items).map(|(index, item)| [Value::Int(index), item.clone()]))
             }
-            Value::List(list) => list.items.iter().map(|item| [item.clone(), Value::Null]).collect(),
+            Value::List(list) => Box::new(list.items.iter().map(|item| [item.clone(), Value::Null])),
             Value::Map(map) => {
-                map.iter().map(|(key, value)| [Value::from(key.clone()), value.clone()]).collect()
+                Box::new(map.iter().map(|(key, value)| [Value::from(key.clone()), value.clone()]))
             }
             _ => return Err(no_overload()),
         };

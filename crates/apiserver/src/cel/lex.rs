@@ -169,7 +169,7 @@ impl Lexer<'_> {
                 text.push(c);
             }
         }
-        Ok(Token::Literal(if bytes { Literal::Bytes(out) } else { Literal::Text(text) }))
+        Ok(Token::Literal(if bytes { Literal::Bytes(out.into()) } else { Literal::Text(text.into()) }))
     }
 
     fn escape(&mut self, bytes: bool, text: &mut String, out: &mut Vec<u8>) -> Result<(), String> {

@@ -14,7 +14,8 @@ use super::value::Value;
 /// Calls a function. Of a method, the first argument is what it is called on.
 pub(super) fn call(run: &mut Run<'_>, name: &str, is_method: bool, args: &[Value]) -> Outcome {
     let equal = |run: &mut Run<'_>, one: &Value, other: &Value| -> Outcome<bool> {
-        run.spend_on(size(one).min(size(other)))?;
+        let work = weight(run, one).min(weight(run, other));
+        run.spend_on(work)?;
         Ok(one == other)
     };
     match (name, args) {
@@ -22,7 +23,8 @@ pub(super) fn call(run: &mut Run<'_>, name: &str, is_method: bool, args: &[Value
         ("_!=_", [one, other]) => return equal(run, one, other).map(|same| Value::Bool(!same)),
         ("!_", [Value::Bool(value)]) => return Ok(Value::Bool(!value)),
         ("@in", [item, Value::List(list)]) => {
-            run.spend(list.items.len())?;
+            let each = 1 + weight(run, item) / 10;
+            run.spend(list.items.len().saturating_mul(each))?;
             return Ok(Value::Bool(list.items.contains(item)));
         }
         ("@in", [item, Value::Map(map)]) => {
@@ -30,7 +32,10 @@ pub(super) fn call(run: &mut Run<'_>, name: &str, is_method: bool, args: &[Value
         }
         ("size", [value]) => {
             let size = match value {
-                Value::Text(text) => text.chars().count(),
+                Value::Text(text) => {
+                    run.spend_on(text.len())?;
+                    text.chars().count()
+                }
                 Value::Bytes(bytes) => bytes.len(),
                 Value::List(list) => list.items.len(),
                 Value::Map(map) => map.len(),
@@ -52,6 +57,14 @@ pub(super) fn call(run: &mut Run<'_>, name: &str, is_method: bool, args: &[Value
         }
         _ => {}
     }
+    // Most functions on texts and bytes look at all of them.
+    for arg in args {
+        match arg {
+            Value::Text(text) => run.spend(text.len() / 10)?,
+            Value::Bytes(bytes) => run.spend(bytes.len() / 10)?,
+            _ => {}
+        }
+    }
     numbers::call(name, args)
         .or_else(|| convert::call(name, is_method, args))
         .or_else(|| text::call(run, name, args))
@@ -62,20 +75,41 @@ pub(super) fn call(run: &mut Run<'_>, name: &str, is_method: bool, args: &[Value
         .unwrap_or_else(|| Err(no_overload()))
 }
 
-/// How much work it is to look at all of a value.
-fn size(value: &Value) -> usize {
-    match value {
+/// How much work it is to look at all of a value, as far as it matters: a value may hold another one a thousand times, and
+/// those that cost more than is left need not be counted to the end.
+fn weight(run: &Run<'_>, value: &Value) -> usize {
+    let most = run.left().saturating_add(1).saturating_mul(10);
+    let mut left = most;
+    weigh(value, &mut left);
+    most - left
+}
+
+fn weigh(value: &Value, left: &mut usize) {
+    let own = match value {
         Value::Text(text) => text.len(),
         Value::Bytes(bytes) => bytes.len(),
-        Value::List(list) => list.items.iter().map(size).sum::<usize>() + list.items.len(),
-        Value::Map(map) => map.values().map(size).sum::<usize>() + map.len(),
+        // Members of sets are looked for one by one.
+        Value::List(list) if list.is_set => list.items.len().saturating_mul(list.items.len()) / 4,
         _ => 1,
+    };
+    *left = left.saturating_sub(own.max(1));
+    let mut each = |inner: &Value| {
+        if *left > 0 {
+            weigh(inner, left);
+        }
+        *left > 0
+    };
+    match value {
+        Value::List(list) => drop(list.items.iter().all(&mut each)),
+        Value::Map(map) => drop(map.values().all(&mut each)),
+        Value::Optional(Some(inner)) => drop(each(inner)),
+        _ => {}
     }
 }
 
-/// Whether a text is a regular expression.
-pub(super) fn text_is_pattern(text: &str) -> bool {
-    text::compiled(text).is_ok()
+/// A regular expression.
+pub(super) fn pattern(text: &str) -> Outcome<regex::Regex> {
+    text::compiled(text)
 }
 
 /// A duration as Go writes it.

@@ -166,3 +166,42 @@ fn nothing_runs_for_ever_or_breaks_the_stack() {
     let long = vec!["true"; 3000].join(" && ");
     holds(&long);
 }
+
+#[test]
+fn what_grows_by_itself_is_stopped() {
+    let steps = |start: &str, step: &str, times: usize| format!("{start}{}", step.repeat(times));
+    // Each step doubles what the value holds, and shares it, so that it takes no memory at first.
+    let twins = steps("[1]", ".map(x, [x, x])", 60);
+    for text in [
+        format!("{twins} == {twins}"),
+        format!("'%s'.format([{twins}]) == ''"),
+        format!("{twins} in [{twins}]"),
+        format!("[{twins}, {twins}].distinct() == []"),
+        format!("sets.contains({twins}, {twins})"),
+        format!("{} == []", steps("['x']", ".map(x, x + x)", 60)),
+        format!("{} == []", steps("[b'x']", ".map(x, x + x)", 60)),
+        format!("{} == ''", steps("'ab'", ".replace('', 'abcd', 100000000)", 60)),
+        format!("{} == ''", steps("'ab'", ".split('').map(x, 'abcdefgh').join('ab')", 30)),
+        "lists.range(100000).all(i, 'a'.matches('[a-z]{500}' + string(i)) || true)".to_owned(),
+        "lists.range(1000000).all(i, lists.range(1000000).exists(j, true))".to_owned(),
+    ] {
+        wrong(&text, "operation cancelled: actual cost limit exceeded");
+    }
+    // The types must not double either: this is about the time that the check takes.
+    assert!(value(&steps("[1]", ".map(x, {x: x})", 60).replace("[1]", "[1].map(y, y == y)")).is_err());
+    let pattern = "'a'.matches('[a-z]{10}')";
+    holds(&format!("lists.range(1000).all(i, !{pattern})"));
+}
+
+#[test]
+fn expressions_may_be_as_deep_as_they_may_be() {
+    let nested = |open: &str, inner: &str, close: &str, times: usize| {
+        format!("{}{inner}{}", open.repeat(times), close.repeat(times))
+    };
+    let deep = 190;
+    holds(&format!("{} == {}", nested("[", "", "]", deep), nested("[", "", "]", deep)));
+    holds(&format!("{} == {}", nested("(1 + ", "1", ")", deep), deep + 1));
+    holds(&nested("(true ? ", "true", " : false)", deep));
+    holds(&nested("[1].all(x, ", "true", ")", deep));
+    holds(&format!("size({}) == 1", nested("{'a': ", "1", "}", deep)));
+}

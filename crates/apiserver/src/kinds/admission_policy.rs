@@ -46,6 +46,10 @@ pub(super) fn validate(object: &Value) -> Vec<Error> {
 /// Variables, rules and values for audits.
 fn validate_expressions(found: &mut Vec<Error>, spec: &Value, name: &str) {
     let (variables, around) = decide::variables(spec, get(spec, "paramKind").is_some());
+    let count = list(spec, "variables").len();
+    if count > decide::MOST_VARIABLES {
+        found.push(Error::too_many("spec.variables", count as u64, decide::MOST_VARIABLES as u64));
+    }
     for (i, (variable, (name, expression))) in list(spec, "variables").iter().zip(&variables).enumerate() {
         let path = format!("spec.variables[{i}]");
         if name.trim().is_empty() {

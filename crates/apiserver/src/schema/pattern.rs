@@ -13,7 +13,8 @@ pub(super) fn compile(text: &str) -> Result<Regex, String> {
     })
 }
 
-fn translate(text: &str) -> String {
+/// The expression as our library reads it.
+pub(crate) fn translate(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     let mut rest = text.chars();
     let mut in_class = false;

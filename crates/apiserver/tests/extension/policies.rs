@@ -243,19 +243,16 @@ async fn a_node_daemon_writes_only_for_its_own_node() {
         cluster.post(&nodes, &object).await.ok();
     }
 
-    let rules = json!([
-        {"apiGroups": [""], "resources": ["pods/status"], "verbs": ["patch", "update"]},
-        {"apiGroups": ["apps.kruise.io"], "resources": ["nodeimages/status"], "verbs": ["patch", "update"]},
-    ]);
-    let rbac = "/apis/rbac.authorization.k8s.io/v1";
-    cluster
-        .post(&format!("{rbac}/clusterroles"), &json!({"metadata": {"name": "daemon"}, "rules": rules}))
-        .await
-        .ok();
-    let subject = json!({"kind": "ServiceAccount", "namespace": "kruise-system", "name": "kruise-daemon"});
-    let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "daemon"});
-    let bound = json!({"metadata": {"name": "daemon"}, "roleRef": role, "subjects": [subject]});
-    cluster.post(&format!("{rbac}/clusterrolebindings"), &bound).await.ok();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/rbac/manager.yaml");
+    let objects = serde_saphyr::from_multiple::<Value>(&std::fs::read_to_string(path).unwrap()).unwrap();
+    for (kind, plural) in [("ClusterRole", "clusterroles"), ("ClusterRoleBinding", "clusterrolebindings")] {
+        let is_daemons = |object: &&Value| {
+            object["kind"] == kind
+                && object["metadata"]["name"].as_str().unwrap().starts_with("kruise-daemon")
+        };
+        let object = objects.iter().find(is_daemons).unwrap();
+        cluster.post(&format!("/apis/rbac.authorization.k8s.io/v1/{plural}"), object).await.ok();
+    }
 
     let daemon = |extra: &[(&str, &str)]| {
         let mut user = User::service_account("kruise-system", "kruise-daemon");

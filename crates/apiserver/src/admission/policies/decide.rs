@@ -8,6 +8,8 @@ use crate::cel::{Type, Value as Cel};
 
 /// What a policy may cost for one request and one binding.
 const BUDGET: u64 = 10_000_000;
+/// How many variables a policy may have.
+pub(crate) const MOST_VARIABLES: usize = 500;
 /// The longest message that an expression may make.
 const LONGEST_MESSAGE: usize = 5 * 1024;
 
@@ -132,16 +134,12 @@ impl Validation {
 
 /// The variables of a policy, and the names that come with them. Each knows those before it.
 pub(crate) fn variables(spec: &Value, params: bool) -> (Vec<(String, Expression)>, Around) {
-    let sources = list(spec, "variables");
-    let mut around = Around { params, variables: (!sources.is_empty()).then(Vec::new) };
-    let mut compiled = Vec::new();
-    for source in sources {
+    let mut around = Around::new(params);
+    let mut compiled: Vec<(String, Expression)> = Vec::new();
+    for source in list(spec, "variables").iter().take(MOST_VARIABLES) {
         let expression = Expression::compile(text(source, "expression"), &around, &[]);
-        let name = text(source, "name").to_owned();
-        if let Some(known) = &mut around.variables {
-            known.push((name.clone(), expression.result()));
-        }
-        compiled.push((name, expression));
+        compiled.push((text(source, "name").to_owned(), expression));
+        around.with_variables(&compiled);
     }
     (compiled, around)
 }

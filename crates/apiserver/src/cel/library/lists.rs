@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::super::eval::{Fault, Outcome, Run, no_overload};
 use super::super::value::{List, Value};
+use super::weight;
 
 /// The longest list that `lists.range` makes.
 const LONGEST_RANGE: i64 = 1_000_000;
@@ -24,10 +25,13 @@ pub(super) fn call(run: &mut Run<'_>, name: &str, args: &[Value]) -> Option<Outc
     }
     match (name, rest) {
         ("_+_", [Value::List(other)]) => {
-            Some(run.spend(other.items.len()).map(|()| Value::List(Arc::new(added(list, other)))))
+            let each = if list.is_set { items.len() } else { 1 };
+            let work = other.items.len().saturating_mul(each);
+            Some(run.spend(work).map(|()| Value::List(Arc::new(added(list, other)))))
         }
         ("sets.contains" | "sets.equivalent" | "sets.intersects", [Value::List(other)]) => {
-            let work = items.len().saturating_mul(other.items.len());
+            let (own, theirs) = (weight(run, &args_list(list)), weight(run, &args_list(other)));
+            let work = (own / 10).max(items.len()).saturating_mul((theirs / 10).max(other.items.len()));
             if let Err(fault) = run.spend(work) {
                 return Some(Err(fault));
             }
@@ -59,6 +63,10 @@ pub(super) fn call(run: &mut Run<'_>, name: &str, args: &[Value]) -> Option<Outc
             Some(best.cloned().ok_or_else(no_overload))
         }
         ("indexOf" | "lastIndexOf", [wanted]) => {
+            let each = weight(run, wanted) / 10;
+            if let Err(fault) = run.spend(items.len().saturating_mul(each)) {
+                return Some(Err(fault));
+            }
             let found = match name {
                 "indexOf" => items.iter().position(|item| item == wanted),
                 _ => items.iter().rposition(|item| item == wanted),
@@ -73,7 +81,8 @@ pub(super) fn call(run: &mut Run<'_>, name: &str, args: &[Value]) -> Option<Outc
             }))
         }
         ("distinct", []) => {
-            if let Err(fault) = run.spend(items.len().saturating_mul(items.len()) / 2) {
+            let whole = (weight(run, &args_list(list)) / 10).max(items.len());
+            if let Err(fault) = run.spend(items.len().saturating_mul(whole) / 2) {
                 return Some(Err(fault));
             }
             let mut distinct: Vec<Value> = Vec::new();
@@ -86,6 +95,10 @@ pub(super) fn call(run: &mut Run<'_>, name: &str, args: &[Value]) -> Option<Outc
         }
         ("reverse", []) => Some(Ok(Value::list(items.iter().rev().cloned().collect()))),
         ("sort", []) => {
+            let work = weight(run, &args_list(list));
+            if let Err(fault) = run.spend_on(work) {
+                return Some(Err(fault));
+            }
             let mut sorted = items.clone();
             sorted.sort_by(|one, other| one.compared(other).unwrap_or(Ordering::Equal));
             Some(Ok(Value::list(sorted)))
@@ -96,6 +109,11 @@ pub(super) fn call(run: &mut Run<'_>, name: &str, args: &[Value]) -> Option<Outc
         ("last", []) => Some(Ok(Value::Optional(items.last().cloned().map(Arc::new)))),
         _ => None,
     }
+}
+
+/// The list as it is, whether it is a set or not.
+fn args_list(list: &Arc<List>) -> Value {
+    Value::List(list.clone())
 }
 
 /// Both lists; a set takes only what it does not have.

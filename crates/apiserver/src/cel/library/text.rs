@@ -1,17 +1,22 @@
 //! Texts.
 
+use std::sync::Arc;
+
 use regex::{Regex, RegexBuilder};
 
 use super::super::eval::{Fault, Outcome, Run};
 use super::super::value::Value;
 use super::convert::shown;
+use super::weight;
+use crate::schema::go_pattern;
 
 /// How large a compiled pattern may become.
 const PATTERN_LIMIT: usize = 1 << 20;
 
 pub(super) fn call(run: &mut Run<'_>, name: &str, args: &[Value]) -> Option<Outcome> {
     if let ("_+_", [Value::Bytes(one), Value::Bytes(other)]) = (name, args) {
-        return Some(Ok(Value::Bytes([one.as_ref(), other.as_ref()].concat().into())));
+        let both = || Value::Bytes([one.as_ref(), other.as_ref()].concat().into());
+        return Some(run.spend_on(one.len() + other.len()).map(|()| both()));
     }
     if let ("join", [Value::List(list), rest @ ..]) = (name, args) {
         let separator = match rest {
@@ -27,8 +32,9 @@ pub(super) fn call(run: &mut Run<'_>, name: &str, args: &[Value]) -> Option<Outc
                 _ => None,
             })
             .collect();
-        let joined = texts?.join(separator);
-        return Some(run.spend_on(joined.len()).map(|()| Value::text(joined)));
+        let texts = texts?;
+        let length = texts.iter().fold(0_usize, |sum, text| sum.saturating_add(text.len() + separator.len()));
+        return Some(run.spend_on(length).map(|()| Value::text(texts.join(separator))));
     }
     let [Value::Text(text), rest @ ..] = args else { return None };
     if let Err(fault) = run.spend_on(text.len()) {
@@ -49,14 +55,11 @@ pub(super) fn call(run: &mut Run<'_>, name: &str, args: &[Value]) -> Option<Outc
         ("trim", []) => Value::text(text.trim()),
         ("strings.quote", []) => Value::text(crate::field::quote(text)),
         ("matches", [Value::Text(pattern)]) => {
-            if let Err(fault) = run.spend(text.len().saturating_mul(pattern.len()) / 40) {
-                return Some(Err(fault));
-            }
-            return Some(compiled(pattern).map(|pattern| Value::Bool(pattern.is_match(text))));
+            return Some(searched(run, text, pattern).map(|pattern| Value::Bool(pattern.is_match(text))));
         }
         ("find", [Value::Text(pattern)]) => {
             return Some(
-                compiled(pattern)
+                searched(run, text, pattern)
                     .map(|pattern| Value::text(pattern.find(text).map_or("", |found| found.as_str()))),
             );
         }
@@ -66,7 +69,10 @@ pub(super) fn call(run: &mut Run<'_>, name: &str, args: &[Value]) -> Option<Outc
                 [Value::Int(most)] => usize::try_from(*most).unwrap_or(usize::MAX),
                 _ => return None,
             };
-            return Some(compiled(pattern).map(|pattern| {
+            if let Err(fault) = run.spend(text.len().min(most)) {
+                return Some(Err(fault));
+            }
+            return Some(searched(run, text, pattern).map(|pattern| {
                 let found = pattern.find_iter(text).take(most).map(|found| Value::text(found.as_str()));
                 Value::list(found.collect())
             }));
@@ -78,19 +84,29 @@ pub(super) fn call(run: &mut Run<'_>, name: &str, args: &[Value]) -> Option<Outc
             }
             Value::text(text.replace(old.as_ref(), new))
         }
-        ("replace", [Value::Text(old), Value::Text(new), Value::Int(most)]) => match usize::try_from(*most) {
-            Ok(most) => Value::text(text.replacen(old.as_ref(), new, most)),
-            Err(_) => Value::text(text.replace(old.as_ref(), new)),
-        },
+        ("replace", [Value::Text(old), Value::Text(new), Value::Int(most)]) => {
+            let most = usize::try_from(*most).unwrap_or(usize::MAX);
+            let count = text.matches(old.as_ref()).take(most).count().saturating_mul(new.len());
+            if let Err(fault) = run.spend_on(count) {
+                return Some(Err(fault));
+            }
+            Value::text(text.replacen(old.as_ref(), new, most))
+        }
         ("split", [Value::Text(separator), rest @ ..]) => {
             let most = match rest {
                 [] => None,
                 [Value::Int(most)] => usize::try_from(*most).ok(),
                 _ => return None,
             };
+            if let Err(fault) = run.spend(text.len().min(most.unwrap_or(usize::MAX))) {
+                return Some(Err(fault));
+            }
             Value::list(split(text, separator, most))
         }
-        ("format", [Value::List(values)]) => return Some(format(text, &values.items)),
+        ("format", [Value::List(values)]) => {
+            let work = weight(run, &Value::List(values.clone()));
+            return Some(run.spend(work).and_then(|()| format(text, &values.items)));
+        }
         (_, rest) => return by_index(name, text, rest),
     };
     Some(Ok(outcome))
@@ -110,6 +126,17 @@ fn split(text: &str, separator: &str, most: Option<usize>) -> Vec<Value> {
         return parts.iter().map(Value::text).collect();
     }
     text.splitn(most, separator).map(Value::text).collect()
+}
+
+/// A pattern to look for in a text. Repetitions make a pattern larger than it looks.
+fn searched(run: &mut Run<'_>, text: &str, pattern: &Arc<str>) -> Outcome<Regex> {
+    let repeated = pattern.split('{').skip(1).flat_map(|part| {
+        let counts = part.split('}').next().unwrap_or_default();
+        counts.split(',').filter_map(|count| count.trim().parse::<usize>().ok())
+    });
+    let size = repeated.fold(pattern.len(), |size, count| size.saturating_add(count.saturating_mul(4)));
+    run.spend(text.len().saturating_mul(size) / 40)?;
+    run.pattern(pattern)
 }
 
 /// Functions that count characters.
@@ -156,7 +183,7 @@ fn by_index(name: &str, text: &str, rest: &[Value]) -> Option<Outcome> {
 }
 
 pub(in crate::cel) fn compiled(pattern: &str) -> Outcome<Regex> {
-    RegexBuilder::new(pattern)
+    RegexBuilder::new(&go_pattern(pattern))
         .size_limit(PATTERN_LIMIT)
         .build()
         .map_err(|_| Fault::error(format!("error parsing regexp: `{pattern}`")))
