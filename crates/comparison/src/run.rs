@@ -143,7 +143,8 @@ impl Run<'_> {
                 .collect();
             for name in &step.answer_headers {
                 let value = answer.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("-");
-                kept.push(format!("{name}: {value}"));
+                let namespace = self.variables.get("ns").map_or("", String::as_str);
+                kept.push(format!("{name}: {}", value.replace(namespace, "$ns")));
             }
             if !seen {
                 kept.push(format!("waited in vain for {}", step.until.as_deref().unwrap_or_default()));

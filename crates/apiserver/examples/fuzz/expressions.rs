@@ -83,7 +83,8 @@ pub(crate) fn any(maker: &mut Maker, depth: usize) -> String {
     if depth == 0 || maker.one_in(6) {
         return match maker.one_in(8) {
             true => format!("{:?}", maker.text()),
-            false => maker.pick(&VALUES, "self").to_owned(),
+            // Of which nothing is known gets further.
+            false => format!("dyn({})", maker.pick(&VALUES, "self")),
         };
     }
     let inner = |maker: &mut Maker| any(maker, depth - 1);
