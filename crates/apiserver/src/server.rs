@@ -193,7 +193,7 @@ impl ApiServer {
         subresource: Option<&str>,
     ) -> Vec<Arc<dyn Admission>> {
         let mut hooks = self.inner.admission.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if self.inner.policies.concern(self, resource) {
+        if self.inner.policies.concern(self, operation, resource, subresource) {
             hooks.push(self.inner.policies.clone());
         }
         if self.inner.webhooks.concern(self, operation, resource, subresource) {

@@ -14,7 +14,7 @@ use serde_json::Value;
 use self::decide::Policy;
 use super::expressions::Input;
 use super::scope::{self, Rule, Scope};
-use super::{Admission, Attributes, request};
+use super::{Admission, Attributes, Operation, request};
 use crate::registry::{Resource, split_api_version};
 use crate::selector::Labels;
 use crate::server::ApiServer;
@@ -76,9 +76,20 @@ struct Denial {
 }
 
 impl Policies {
-    /// Whether a request needs a look: whether anything is bound at all.
-    pub(crate) fn concern(&self, server: &ApiServer, resource: &Resource) -> bool {
-        !scope::is_exempt(resource) && !self.bound(server).is_empty()
+    /// Whether the rules of any policy name such a request; if none do, it needs no second look.
+    pub(crate) fn concern(
+        &self,
+        server: &ApiServer,
+        operation: Operation,
+        resource: &Arc<Resource>,
+        subresource: Option<&str>,
+    ) -> bool {
+        let names = |bound: &Bound| {
+            let Scope { rules, exact, .. } = &bound.constraints.scope;
+            let registry = server.registry();
+            scope::by_rules(rules, *exact, registry, operation, resource, subresource, None).is_some()
+        };
+        !scope::is_exempt(resource) && self.bound(server).iter().any(names)
     }
 
     fn bound(&self, server: &ApiServer) -> Arc<[Bound]> {
@@ -213,7 +224,7 @@ impl Constraints {
         let Attributes { server, operation, resource, subresource, name, .. } = *attributes;
         let by_rules = |rules: &[Rule]| {
             let registry = server.registry();
-            scope::by_rules(rules, self.scope.exact, registry, operation, resource, subresource, name)
+            scope::by_rules(rules, self.scope.exact, registry, operation, resource, subresource, Some(name))
         };
         if by_rules(&self.excluded).is_some() {
             return Ok(None);

@@ -124,7 +124,7 @@ pub(crate) fn is_exempt(resource: &Resource) -> bool {
 }
 
 /// The version of the resource in which the rules name the request; `None` if they do not. `name` is that of the
-/// object.
+/// object, if it counts.
 pub(crate) fn by_rules(
     rules: &[Rule],
     exact: bool,
@@ -132,11 +132,12 @@ pub(crate) fn by_rules(
     operation: Operation,
     own: &Arc<Resource>,
     subresource: Option<&str>,
-    name: &str,
+    name: Option<&str>,
 ) -> Option<Arc<Resource>> {
     let matched = |rule: &Rule, resource: &Resource| {
         let asked = Asked { operation, resource, subresource: subresource.unwrap_or_default() };
-        matches(rule, &asked) && (rule.names.is_empty() || rule.names.iter().any(|wanted| wanted == name))
+        let named = |name: &str| rule.names.is_empty() || rule.names.iter().any(|wanted| wanted == name);
+        matches(rule, &asked) && name.is_none_or(named)
     };
     if rules.iter().any(|rule| matched(rule, own)) {
         return Some(own.clone());

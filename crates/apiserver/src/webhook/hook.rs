@@ -128,7 +128,7 @@ impl Hooks {
         let find = |hook: &Arc<Hook>| {
             let Scope { rules, exact, .. } = &hook.scope;
             let registry = server.registry();
-            let wanted = scope::by_rules(rules, *exact, registry, operation, resource, subresource, "")?;
+            let wanted = scope::by_rules(rules, *exact, registry, operation, resource, subresource, None)?;
             Some(Concerned { hook: hook.clone(), wanted })
         };
         let concerned: Arc<[Concerned]> = read.hooks.iter().filter_map(find).collect();

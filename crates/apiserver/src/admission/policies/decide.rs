@@ -103,7 +103,8 @@ impl Policy {
             match session.value(annotation) {
                 Ok(Ok(_)) => {}
                 Ok(Err(why)) => {
-                    refused.extend(failed(why).into_iter().map(|refused| Refused { always: true, ..refused }))
+                    refused
+                        .extend(failed(why).into_iter().map(|refused| Refused { always: true, ..refused }));
                 }
                 Err(out) => return failed(out.to_string()),
             }
