@@ -5,6 +5,7 @@
 
 pub mod admission;
 pub mod conversion;
+mod object;
 
 use std::fmt;
 

@@ -5,7 +5,7 @@ use kruise_core::admission::{Answer, Kind, Operation, Request, Resource, User};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Envelope, Name, encode};
+use super::{Envelope, Name, encode, object::without_managers};
 
 const GROUP: &str = "admission.k8s.io";
 const KIND: &str = "AdmissionReview";
@@ -50,9 +50,9 @@ struct Question {
     namespace: Option<String>,
     #[serde(default)]
     name: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "without_managers")]
     object: Value,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "without_managers")]
     old_object: Value,
     #[serde(default)]
     options: Value,
