@@ -70,7 +70,8 @@ pub fn write(path: &Path, text: &str) -> io::Result<()> {
     written
 }
 
-fn base64(bytes: &[u8]) -> String {
+/// Base64 with padding.
+pub(crate) fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {
