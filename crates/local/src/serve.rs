@@ -16,6 +16,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use kruise_apiserver::ApiServer;
+use kruise_apiserver::admission::User;
 use kruise_apiserver::body::ApiBody;
 use kruise_apiserver::connect::is_connection;
 use kruise_apiserver::status::Status;
@@ -121,12 +122,15 @@ async fn connection(shared: Shared, stream: TcpStream) {
         Err(_) => return tracing::debug!("a handshake took too long"),
     };
     let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
-    let certified = shared.known.is_known(shown);
+    let certified = Arc::new(shared.known.certified(shown));
     let stop = shared.stop.clone();
     let (leaves, mut left) = mpsc::channel(1);
     let service = service_fn(move |request: Request<Incoming>| {
-        let (shared, leaves) = (shared.clone(), leaves.clone());
-        async move { Ok::<_, Infallible>(answer(shared, certified, request, &leaves).await) }
+        let (shared, certified, leaves) = (shared.clone(), certified.clone(), leaves.clone());
+        async move {
+            let certified = certified.as_ref().as_ref();
+            Ok::<_, Infallible>(answer(shared, certified, request, &leaves).await)
+        }
     });
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new());
@@ -153,11 +157,11 @@ async fn connection(shared: Shared, stream: TcpStream) {
 
 async fn answer(
     shared: Shared,
-    certified: bool,
+    certified: Option<&User>,
     mut request: Request<Incoming>,
     leaves: &mpsc::Sender<BoxFuture<'static, ()>>,
 ) -> Response<ApiBody> {
-    let Some(user) = shared.known.user(certified, request.headers()) else {
+    let Some(user) = shared.known.user(certified, request.headers(), &shared.server) else {
         return connections::refused(&Status::unauthorized());
     };
     request.extensions_mut().insert(user);

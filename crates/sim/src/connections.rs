@@ -1,7 +1,6 @@
 //! The ends of connections into pods: commands, terminals and ports of simulated containers.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt as _;
@@ -72,9 +71,9 @@ impl Connector for Connections {
             if run.stdin && listens(&pod, &run.container) {
                 let id = container.id.clone();
                 let code = Terminal { machine: machine.clone(), container, run, output }.talk(input).await;
-                // What a person leaves by `exit` has ended.
-                let _ = machine.stop(&id, Duration::ZERO).await;
-                return Ok(code);
+                // What a person leaves by `exit` has ended. Its code is that of the container, not of the connection.
+                machine.leave(&id, code).await.map_err(|problem| problem.to_string())?;
+                return Ok(0);
             }
             drop(input);
             let request = LogRequest {

@@ -59,6 +59,7 @@ impl Streams {
             (run.stdout, "stdout"),
             // A terminal has one line out.
             (run.stderr && !run.tty, "stderr"),
+            (run.tty, "resize"),
         ];
         wanted.iter().all(|(is_wanted, kind)| !is_wanted || self.0.contains_key(*kind))
     }
@@ -232,7 +233,7 @@ mod tests {
     fn a_command_begins_when_its_streams_are_there() {
         let run = |tty| Run { stdout: true, stderr: true, tty, ..Run::default() };
         let mut streams = Streams::default();
-        for (stream, kind) in ["error", "stdout"].into_iter().enumerate() {
+        for (stream, kind) in ["error", "stdout", "resize"].into_iter().enumerate() {
             assert!(!streams.are_complete(&run(true)));
             streams.0.insert(kind.to_owned(), u32::try_from(stream).unwrap());
         }
