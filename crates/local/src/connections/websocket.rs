@@ -205,11 +205,9 @@ mod tests {
         for piece in [1, 7, bytes.len().max(1)] {
             let (near, mut far) = tokio::io::duplex(piece);
             let mut reader = Reader::new(near);
-            let writing = async {
-                far.write_all(bytes).await.unwrap();
-                drop(far);
-            };
-            let reading = async {
+            // A reader that has seen enough hangs up.
+            let writing = async move { drop(far.write_all(bytes).await) };
+            let reading = async move {
                 let mut all = Vec::new();
                 loop {
                     all.push(reader.next().await);

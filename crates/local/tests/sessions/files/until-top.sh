@@ -1,0 +1,2 @@
+# Waits until figures of a number of nodes or pods are there: until-top.sh pods 2
+until [ "$(kubectl top "$1" --no-headers 2> /dev/null | wc -l)" = "$2" ]; do sleep 0.5; done
