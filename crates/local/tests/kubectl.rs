@@ -82,6 +82,8 @@ impl Placeholders {
             (r"\b10\.\d+\.\d+\.\d+(/\d+)?\b", "<ip>"),
             (r"\b\d+(\.\d+)?s \(\d+(\.\d+)?s including waiting\)", "<age> (<age> including waiting)"),
             (r"(containerd://|sha256:)[0-9a-f]{64}", "${1}<id>"),
+            // Newer kubectls say where.
+            (r"\bdeleted from \S+ namespace", "deleted"),
             (r"X509SHA256=[0-9a-f]{64}", "X509SHA256=<id>"),
             (r"\bcontainer [0-9a-f]{12}\b", "container <id>"),
             (r"(^|[ (])((\d{1,2}[dhm])?\d{1,2}s|\d{1,2}m)($|[ )])", "${1}<age>${4}"),

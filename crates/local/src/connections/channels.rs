@@ -1,6 +1,7 @@
 //! Messages whose first byte is a channel: standard input, output and error of a command, or two for each port.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
 use futures::StreamExt as _;
@@ -19,6 +20,10 @@ const STDERR: u8 = 2;
 const ERROR: u8 = 3;
 /// The channel on which the client says that another has ended.
 const END: u8 = 255;
+
+/// How long nothing is said. Clients on client-go before 1.33 drop what comes before they have made ready to hear it, which
+/// nobody notices with a node that is further away.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Carries a connection until either side ends it.
 pub(super) async fn carry<S: AsyncRead + AsyncWrite>(stream: S, version: Channels, connection: Connection) {
@@ -66,6 +71,7 @@ async fn talk<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
     process: Process,
 ) -> std::io::Result<()> {
     let Process { run, mut input, mut output, mut running } = process;
+    tokio::time::sleep(PATIENCE).await;
     // Tells the client that it is connected, before anything is said.
     let first = if run.stdout { STDOUT } else { STDERR };
     writer.data(&[first]).await?;

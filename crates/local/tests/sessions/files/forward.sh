@@ -5,5 +5,6 @@ port=$(sed -n 's/^Forwarding from 127.0.0.1:\([0-9]*\) .*/\1/p' forwarded)
 kubectl --kubeconfig=/dev/null --server="http://127.0.0.1:$port" get --raw / 2> /dev/null && echo
 sleep 0.5
 kill $! 2> /dev/null
-grep '127.0.0.1\|Handling' forwarded | sed "s/for $port/for <port>/"
-sed 's/.*an error occurred/an error occurred/; s/\\"/"/g; s/"$//' problems | grep -v 'lost connection'
+grep '127.0.0.1\|Handling' forwarded | sed "s/for $port/for <port>/" | uniq
+sed "s/.*an error occurred/an error occurred/; s/forwarding $port/forwarding <port>/; s/\\\\\"/\"/g; s/\"\$//" problems | grep -v 'lost connection'
+exit 0
