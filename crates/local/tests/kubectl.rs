@@ -65,6 +65,10 @@ fn render(steps: &[Step]) -> String {
     text
 }
 
+/// How lines begin that only newer kubectls add. What they say is about themselves, not about the server.
+const OF_NEWER_KUBECTLS: [&str; 2] =
+    ["All commands and output from this session will be recorded", "Flag --cpu-percent has been deprecated"];
+
 /// Replaces what differs from run to run. Columns keep their places where the placeholder fits.
 struct Placeholders(Vec<(Regex, &'static str)>);
 
@@ -107,7 +111,8 @@ impl Placeholders {
                 })
                 .into_owned();
         }
-        text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n").trim_end().to_owned()
+        let is_old = |line: &&str| !OF_NEWER_KUBECTLS.iter().any(|new| line.starts_with(new));
+        text.lines().filter(is_old).map(str::trim_end).collect::<Vec<_>>().join("\n").trim_end().to_owned()
     }
 }
 

@@ -1,4 +1,5 @@
 # Forwards a free port of this machine to a port of a pod, and asks there for a page: forward.sh POD PORT
+: > forwarded
 kubectl port-forward "$1" ":$2" > forwarded 2> problems &
 until grep -q '^Forwarding from 127' forwarded; do sleep 0.1; done
 port=$(sed -n 's/^Forwarding from 127.0.0.1:\([0-9]*\) .*/\1/p' forwarded)
