@@ -7,11 +7,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
+use http::Method;
+use http::header::UPGRADE;
 use http::request::Parts;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 
+use crate::access::Asked;
+use crate::admission::User;
+use crate::field::quote;
 use crate::rest::{Query, check_container};
 use crate::server::ApiServer;
 use crate::status::{GroupResource, Status};
@@ -41,8 +46,8 @@ pub enum Wish {
     Exec(Run),
     /// To be connected to what runs.
     Attach(Run),
-    /// To reach ports of the pod.
-    Forward,
+    /// To reach ports of the pod: those that were named, while most clients name them later.
+    Forward(Vec<u16>),
 }
 
 /// A connection that may be made.
@@ -120,6 +125,7 @@ impl ApiServer {
     /// Decides about a request for a connection: who asks, whether they may, and whether there is anything to connect to.
     pub fn connect(&self, head: &mut Parts) -> Result<Connection, Status> {
         self.admit(head)?;
+        self.check_connect(head)?;
         let (namespace, name, wish) = parts(head.uri.path()).ok_or_else(Status::resource_not_found)?;
         let pod = self.store().get("/pods", namespace, name);
         let pod = pod.ok_or_else(|| Status::not_found(GroupResource::new("", "pods"), name))?;
@@ -129,7 +135,15 @@ impl ApiServer {
         let query = Query::parse(head.uri.query());
         let object = pod.value();
         let wish = match wish {
-            "portforward" => Wish::Forward,
+            "portforward" => {
+                let named = query.all("ports").flat_map(|ports| ports.split(','));
+                let port = |text: &str| {
+                    text.parse().map_err(|_| {
+                        Status::bad_request(format!("unable to parse {} as a port", quote(text)))
+                    })
+                };
+                Wish::Forward(named.map(port).collect::<Result<_, _>>()?)
+            }
             wish => {
                 let container = query.text("container");
                 check_container(&object, container)?;
@@ -156,12 +170,27 @@ impl ApiServer {
         Ok(Connection { pod, wish, end })
     }
 
-    /// The answer to a request for a connection that came to a server without anybody who can leave HTTP.
+    /// Refuses who may `get` but not `create`: a WebSocket begins with a GET, and changes as much as a POST does.
+    fn check_connect(&self, head: &Parts) -> Result<(), Status> {
+        let Some(user) = head.extensions.get::<User>() else { return Ok(()) };
+        let decision = self.may(&Asked::of(&Method::POST, &head.uri).by(user));
+        let (_, name, _) = parts(head.uri.path()).unwrap_or_default();
+        match decision.allowed {
+            true => Ok(()),
+            false => Err(Status::forbidden(GroupResource::new("", "pods"), name, decision.reason)),
+        }
+    }
+
+    /// The answer to a request for a connection by somebody who stays with HTTP, or that came to a server without
+    /// anybody who can leave it.
     pub(crate) fn refuse_plain(&self, head: &Parts) -> Status {
         let mut head = head.clone();
         let wish = head.uri.path().rsplit('/').next().unwrap_or_default().to_owned();
         match self.connect(&mut head) {
-            Ok(_) => Status::not_implemented(format_args!("pods/{wish}")),
+            Ok(_) if head.headers.contains_key(UPGRADE) => {
+                Status::not_implemented(format_args!("pods/{wish}"))
+            }
+            Ok(_) => Status::bad_request("Upgrade request required"),
             Err(status) => status,
         }
     }

@@ -131,7 +131,7 @@ pub struct Cluster {
 pub async fn start(settings: &Settings) -> Result<Cluster, Error> {
     let data = settings.data_dir.as_deref().map(Data::open).transpose()?.map(Arc::new);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let Identity { certificates, token, port: kept_port } = match &data {
+    let Identity { certificates, token, token_key, port: kept_port } = match &data {
         Some(data) => Identity::kept(data, &provider)?,
         None => Identity::fresh(&provider)?,
     };
@@ -143,7 +143,8 @@ pub async fn start(settings: &Settings) -> Result<Cluster, Error> {
     if let Some(data) = &data {
         data.keep(&[(PORT, address.port().to_string().into_bytes())])?;
     }
-    let tls = serve::tls(&certificates, provider)?;
+    let tls = serve::tls(&certificates, provider.clone())?;
+    let known = Known::new(&certificates.authority, token.clone(), provider)?;
 
     let Settings { nodes, speed, .. } = *settings;
     // One seed would give the names and uids of the last run again.
@@ -162,6 +163,8 @@ pub async fn start(settings: &Settings) -> Result<Cluster, Error> {
         data.follow(*sim.clock());
     }
     let server = sim.server().clone();
+    // Tokens of service accounts are valid as long as the cluster is kept.
+    server.set_token_key(&token_key);
     // A manager outside of this process, or somebody's own webhook on this machine.
     server.set_webhook_caller(Arc::new(Https));
     install_kinds(&server.local()).await?;
@@ -178,7 +181,6 @@ pub async fn start(settings: &Settings) -> Result<Cluster, Error> {
         .map_err(|source| Error::Kubeconfig { path: settings.kubeconfig.clone(), source })?;
 
     let (sender, stop) = Stop::new();
-    let known = Known::new(certificates.client, token);
     let mut listening = JoinSet::new();
     listening.spawn(serve::serve(listener, tls, known, server, stop));
     sim.run();
@@ -210,18 +212,22 @@ async fn not_kept(data: Option<&Data>) -> String {
 struct Identity {
     certificates: Certificates,
     token: String,
+    /// What signs tokens of service accounts.
+    token_key: Vec<u8>,
     /// The port of the last run.
     port: Option<u16>,
 }
 
 /// The names under which they are kept.
 const TOKEN: &str = "token";
+const TOKEN_KEY: &str = "token-key";
 const PORT: &str = "port";
 
 impl Identity {
     fn fresh(provider: &CryptoProvider) -> Result<Self, Error> {
         let certificates = Certificates::make(identity::USER, identity::GROUP)?;
-        Ok(Self { certificates, token: identity::token(provider)?, port: None })
+        let token_key = rcgen::KeyPair::generate()?.serialize_der();
+        Ok(Self { certificates, token: identity::token(provider)?, token_key, port: None })
     }
 
     /// That of the last run, or a fresh one that is kept for the next.
@@ -233,11 +239,21 @@ impl Identity {
             (Certificates::of_parts(|part| data.kept(part))?, text(TOKEN)?)
         {
             let port = text(PORT)?.and_then(|port| port.parse().ok());
-            return Ok(Self { certificates, token, port });
+            let token_key = match data.kept(TOKEN_KEY)? {
+                Some(kept) => kept,
+                // The folder is of a time before there was one.
+                None => {
+                    let fresh = rcgen::KeyPair::generate()?.serialize_der();
+                    data.keep(&[(TOKEN_KEY, fresh.clone())])?;
+                    fresh
+                }
+            };
+            return Ok(Self { certificates, token, token_key, port });
         }
         let fresh = Self::fresh(provider)?;
         let mut parts = fresh.certificates.parts().to_vec();
         parts.push((TOKEN, fresh.token.clone().into_bytes()));
+        parts.push((TOKEN_KEY, fresh.token_key.clone()));
         data.keep(&parts)?;
         Ok(fresh)
     }

@@ -1,62 +1,100 @@
-//! Who asks: the person with the client certificate or the token of this run, or nobody.
+//! Who asks: whoever a client certificate of this cluster's authority names, the administrator's token, a token of a service
+//! account, or nobody.
 //!
 //! A handshake proves that a client has the key of the certificate it shows, whoever signed it; whether that
-//! certificate means anything is decided here, per request, so that a stranger gets a proper `401` and no broken
-//! connection. Real API servers do the same.
+//! certificate means anything is decided here, so that a stranger gets a proper `401` and no broken connection. Real API
+//! servers do the same.
 
 use std::sync::Arc;
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use kruise_apiserver::ApiServer;
 use kruise_apiserver::admission::User;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
+use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
+use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 /// The name of the person at the keyboard.
 pub const USER: &str = "kubernetes-admin";
 /// The group that may do everything.
 pub const GROUP: &str = "system:masters";
 
-/// The credentials that mean something in this run.
+/// What lets in.
 pub struct Known {
-    certificate: CertificateDer<'static>,
+    authority: Arc<dyn ClientCertVerifier>,
     token: String,
 }
 
 impl Known {
-    /// The two credentials of the administrator.
-    pub fn new(certificate: CertificateDer<'static>, token: String) -> Self {
-        Self { certificate, token }
+    /// Certificates that this authority (as PEM) signed, and the administrator's token.
+    pub fn new(authority: &str, token: String, provider: Arc<CryptoProvider>) -> Result<Self, Error> {
+        let other = |why: &dyn std::fmt::Display| Error::General(why.to_string());
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(authority.as_bytes()).map_err(|why| other(&why))?)?;
+        let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+        Ok(Self { authority: builder.build().map_err(|why| other(&why))?, token })
     }
 
-    /// Whether a connection with this certificate comes from the administrator.
-    pub fn is_known(&self, certificate: Option<&CertificateDer<'_>>) -> bool {
-        certificate.is_some_and(|shown| shown.as_ref() == self.certificate.as_ref())
+    /// Whom a certificate names, if it is one of the authority's.
+    pub fn certified(&self, shown: Option<&CertificateDer<'_>>) -> Option<User> {
+        let shown = shown?;
+        self.authority.verify_client_cert(shown, &[], UnixTime::now()).ok()?;
+        named(shown)
     }
 
-    /// Who asks, given whether the connection's certificate is known. `None` for strangers.
-    pub fn user(&self, certified: bool, headers: &HeaderMap) -> Option<User> {
-        (certified || self.has_token(headers)).then(User::default)
+    /// Who asks: whom the connection's certificate names, or else whose token a request shows. `None` for strangers.
+    pub fn user(&self, certified: Option<&User>, headers: &HeaderMap, server: &ApiServer) -> Option<User> {
+        if let Some(user) = certified {
+            return Some(user.clone());
+        }
+        let token = token_of(headers)?;
+        if is_same(token, &self.token) {
+            return Some(User::named(USER, &[GROUP]));
+        }
+        server.authenticate_token(token, &[]).ok().map(|(user, _)| user)
     }
+}
 
-    fn has_token(&self, headers: &HeaderMap) -> bool {
-        let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let Some((scheme, token)) = header.split_once(' ') else { return false };
-        // Every byte is looked at, so that the time it takes tells nothing about the token.
-        let (shown, kept) = (token.trim().as_bytes(), self.token.as_bytes());
-        let different = shown.iter().zip(kept).fold(0, |all, (a, b)| all | (a ^ b));
-        scheme.eq_ignore_ascii_case("bearer") && shown.len() == kept.len() && different == 0
-    }
+/// The common name is the user, the organizations are the groups.
+fn named(certificate: &CertificateDer<'_>) -> Option<User> {
+    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+    let subject = parsed.subject();
+    let name =
+        subject.iter_common_name().find_map(|name| name.as_str().ok()).filter(|name| !name.is_empty())?;
+    let groups: Vec<&str> = subject.iter_organization().filter_map(|group| group.as_str().ok()).collect();
+    let mut user = User::named(name, &groups);
+    let digest = ring::digest::digest(&ring::digest::SHA256, certificate);
+    let id = format!("X509SHA256={}", hex(digest.as_ref()));
+    user.extra.insert("authentication.kubernetes.io/credential-id".to_owned(), vec![id]);
+    Some(user)
+}
+
+fn token_of(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+}
+
+/// Every byte is looked at, so that the time it takes tells nothing about the token.
+fn is_same(shown: &str, kept: &str) -> bool {
+    let different = shown.bytes().zip(kept.bytes()).fold(0, |all, (a, b)| all | (a ^ b));
+    shown.len() == kept.len() && different == 0
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A fresh token that nobody can guess.
 pub fn token(provider: &CryptoProvider) -> Result<String, rustls::Error> {
     let mut bytes = [0_u8; 24];
     provider.secure_random.fill(&mut bytes).map_err(|_| Error::FailedToGetRandomBytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(&bytes))
 }
 
 /// Accepts every certificate whose key the client proves to have.
@@ -107,33 +145,53 @@ impl ClientCertVerifier for AnyCertificate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::certificates::Certificates;
 
-    fn asks(certified: bool, authorization: Option<&str>) -> bool {
-        let known = Known::new(CertificateDer::from(vec![1, 2, 3]), "secret".to_owned());
-        let mut headers = HeaderMap::new();
-        if let Some(text) = authorization {
+    fn known(authority: &str) -> Known {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        Known::new(authority, "secret".to_owned(), provider).unwrap()
+    }
+
+    #[test]
+    fn a_certificate_of_the_authority_names_its_user_and_group() {
+        let own = Certificates::make("jane", "developers").unwrap();
+        let user = known(&own.authority).certified(Some(&own.client)).unwrap();
+        assert_eq!(user.name, "jane");
+        assert_eq!(user.groups, ["developers", "system:authenticated"]);
+        let id = &user.extra["authentication.kubernetes.io/credential-id"][0];
+        assert_eq!(id.len(), "X509SHA256=".len() + 64, "{id}");
+    }
+
+    #[test]
+    fn certificates_of_others_and_for_other_ends_name_nobody() {
+        let own = Certificates::make("jane", "developers").unwrap();
+        let other = Certificates::make("jane", "developers").unwrap();
+        let known = known(&own.authority);
+        assert!(known.certified(Some(&other.client)).is_none());
+        assert!(known.certified(Some(&own.server)).is_none(), "it is for a server");
+        assert!(known.certified(Some(&CertificateDer::from(vec![1, 2, 3]))).is_none());
+        assert!(known.certified(None).is_none());
+    }
+
+    #[test]
+    fn a_token_is_what_follows_bearer() {
+        let token = |text: &str| {
+            let mut headers = HeaderMap::new();
             headers.insert(AUTHORIZATION, text.parse().unwrap());
+            token_of(&headers).map(str::to_owned)
+        };
+        assert_eq!(token("Bearer secret").as_deref(), Some("secret"));
+        assert_eq!(token("bearer secret ").as_deref(), Some("secret"));
+        assert_eq!(token("Basic secret"), None);
+        assert_eq!(token("secret"), None);
+        assert_eq!(token_of(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn tokens_are_compared_as_a_whole() {
+        assert!(is_same("secret", "secret"));
+        for other in ["secre", "secreT", "secrets", ""] {
+            assert!(!is_same(other, "secret"), "{other}");
         }
-        known.user(certified, &headers).is_some()
-    }
-
-    #[test]
-    fn only_the_certificate_or_the_token_of_this_run_names_somebody() {
-        assert!(asks(true, None));
-        assert!(asks(false, Some("Bearer secret")));
-        assert!(asks(false, Some("bearer secret ")));
-        assert!(!asks(false, None));
-        assert!(!asks(false, Some("Bearer secre")));
-        assert!(!asks(false, Some("Bearer secreT")));
-        assert!(!asks(false, Some("Bearer ")));
-        assert!(!asks(false, Some("Basic secret")));
-    }
-
-    #[test]
-    fn another_certificate_is_a_stranger() {
-        let known = Known::new(CertificateDer::from(vec![1, 2, 3]), "secret".to_owned());
-        assert!(known.is_known(Some(&CertificateDer::from(vec![1, 2, 3]))));
-        assert!(!known.is_known(Some(&CertificateDer::from(vec![1, 2]))));
-        assert!(!known.is_known(None));
     }
 }

@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::certificates::Certificates;
+use crate::identity::USER;
 
 /// Where the file goes unless the user says otherwise.
 pub fn default_path(xdg_state_home: Option<PathBuf>, home: Option<PathBuf>) -> Option<PathBuf> {
@@ -16,7 +17,7 @@ pub fn default_path(xdg_state_home: Option<PathBuf>, home: Option<PathBuf>) -> O
     Some(state.join("kruise-rs/local/kubeconfig"))
 }
 
-/// The text. It has two users: one with the certificate, and one with the token for programs that know nothing else.
+/// The text. It has the administrator twice: with the certificate, and with the token for programs that know nothing else.
 pub fn text(address: SocketAddr, certificates: &Certificates, token: &str) -> String {
     let authority = base64(certificates.authority.as_bytes());
     let certificate = base64(certificates.client_pem.as_bytes());
@@ -31,18 +32,18 @@ clusters:
     server: https://{address}
     certificate-authority-data: {authority}
 users:
-- name: admin
+- name: {USER}
   user:
     client-certificate-data: {certificate}
     client-key-data: {key}
-- name: admin-by-token
+- name: {USER}-by-token
   user:
     token: {token}
 contexts:
 - name: kruise-local
   context:
     cluster: kruise-local
-    user: admin
+    user: {USER}
     namespace: default
 "
     )
@@ -70,7 +71,8 @@ pub fn write(path: &Path, text: &str) -> io::Result<()> {
     written
 }
 
-fn base64(bytes: &[u8]) -> String {
+/// Base64 with padding.
+pub(crate) fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {

@@ -7,6 +7,7 @@
 
 pub mod certificates;
 pub mod cluster;
+mod connections;
 pub mod daemons;
 pub mod data;
 pub mod demo;

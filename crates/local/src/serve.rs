@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt as _;
-use http::{Request, Response, StatusCode};
+use futures::future::BoxFuture;
+use http::{Request, Response};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
@@ -15,17 +16,20 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use kruise_apiserver::ApiServer;
+use kruise_apiserver::admission::User;
 use kruise_apiserver::body::ApiBody;
+use kruise_apiserver::connect::is_connection;
 use kruise_apiserver::status::Status;
 use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
 
 use crate::certificates::Certificates;
+use crate::connections;
 use crate::identity::{AnyCertificate, Known};
 
 /// How long a client may take for the handshake.
@@ -118,34 +122,59 @@ async fn connection(shared: Shared, stream: TcpStream) {
         Err(_) => return tracing::debug!("a handshake took too long"),
     };
     let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
-    let certified = shared.known.is_known(shown);
+    let certified = Arc::new(shared.known.certified(shown));
     let stop = shared.stop.clone();
+    let (leaves, mut left) = mpsc::channel(1);
     let service = service_fn(move |request: Request<Incoming>| {
-        let shared = shared.clone();
-        async move { Ok::<_, Infallible>(answer(shared, certified, request).await) }
+        let (shared, certified, leaves) = (shared.clone(), certified.clone(), leaves.clone());
+        async move {
+            let certified = certified.as_ref().as_ref();
+            Ok::<_, Infallible>(answer(shared, certified, request, &leaves).await)
+        }
     });
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new());
     builder.http2().timer(TokioTimer::new()).max_concurrent_streams(MOST_STREAMS);
-    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let mut served = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
     let outcome = tokio::select! {
         outcome = served.as_mut() => outcome,
-        () = stop.given() => {
+        () = stop.clone().given() => {
             served.as_mut().graceful_shutdown();
             served.await
         }
     };
     if let Err(error) = outcome {
-        tracing::debug!(error, "a connection ended early");
+        return tracing::debug!(error, "a connection ended early");
+    }
+    // HTTP is over; what else was agreed on begins.
+    if let Ok(carry) = left.try_recv() {
+        tokio::select! {
+            () = carry => {}
+            () = stop.given() => {}
+        }
     }
 }
 
-async fn answer(shared: Shared, certified: bool, mut request: Request<Incoming>) -> Response<ApiBody> {
-    let Some(user) = shared.known.user(certified, request.headers()) else {
-        return unauthorized();
+async fn answer(
+    shared: Shared,
+    certified: Option<&User>,
+    mut request: Request<Incoming>,
+    leaves: &mpsc::Sender<BoxFuture<'static, ()>>,
+) -> Response<ApiBody> {
+    let Some(user) = shared.known.user(certified, request.headers(), &shared.server) else {
+        return connections::refused(&Status::unauthorized());
     };
     request.extensions_mut().insert(user);
     let (method, uri) = (request.method().clone(), request.uri().clone());
+    if is_connection(uri.path()) && connections::wants_upgrade(request.headers()) {
+        let (response, carry) = connections::open(&shared.server, request);
+        tracing::debug!(%method, %uri, code = response.status().as_u16(), "answered");
+        if let Some(carry) = carry {
+            // There is room: a connection leaves HTTP once.
+            let _ = leaves.try_send(carry);
+        }
+        return response;
+    }
     let Ok(response) = shared.server.oneshot(request).await;
     tracing::debug!(%method, %uri, code = response.status().as_u16(), "answered");
     if response.body().size_hint().exact().is_some() {
@@ -159,13 +188,4 @@ async fn answer(shared: Shared, certified: bool, mut request: Request<Incoming>)
         });
         ApiBody::stream(pieces.take_until(shared.stop.given()).boxed())
     })
-}
-
-fn unauthorized() -> Response<ApiBody> {
-    let status = Status::unauthorized();
-    let mut response = Response::new(ApiBody::full(status.to_json()));
-    *response.status_mut() = StatusCode::UNAUTHORIZED;
-    let json = http::HeaderValue::from_static("application/json");
-    response.headers_mut().insert(http::header::CONTENT_TYPE, json);
-    response
 }

@@ -261,6 +261,30 @@ async fn pods_go_on_after_a_restart() {
     program.kill();
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_of_service_accounts_outlive_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::start(folder.path(), &["--port", "0"]);
+    let mut connection = program.connect().await;
+    let path = "/api/v1/namespaces/default/serviceaccounts";
+    let robot = json!({"metadata": {"name": "robot"}});
+    assert_eq!(connection.ask(Method::POST, path, &robot).await.unwrap().0, 201);
+    let path = format!("{path}/robot/token");
+    let (code, answer) = connection.ask(Method::POST, &path, &json!({})).await.unwrap();
+    assert_eq!(code, 201, "{answer}");
+    let token = answer["status"]["token"].as_str().unwrap().to_owned();
+    program.kill();
+
+    let program = Program::start(folder.path(), &[]);
+    let mut connection = Connection { token, ..program.connect().await };
+    let review = json!({"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"});
+    let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let (code, answer) = connection.ask(Method::POST, path, &review).await.unwrap();
+    assert_eq!(code, 201, "{answer}");
+    assert_eq!(answer["status"]["userInfo"]["username"], "system:serviceaccount:default:robot");
+    program.kill();
+}
+
 /// Asks until the pod runs and is ready.
 async fn until_running(connection: &mut Connection) -> Value {
     loop {

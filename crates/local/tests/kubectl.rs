@@ -5,11 +5,14 @@
 //! to run (ages, times, uids, addresses, random ends of names) stands there as a placeholder such as `<age>`. An
 //! exit code other than zero stands as `[exit 1]` below the answer.
 //!
+//! `KUBECTL=PATH` plays the sessions with another kubectl than that on `PATH`.
+//!
 //! `UPDATE_SESSIONS=1 cargo test -p kruise-local --test kubectl` writes what was seen into the files; read the
 //! difference before you keep it, since the files hold what a real server answers.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -62,6 +65,10 @@ fn render(steps: &[Step]) -> String {
     text
 }
 
+/// How lines begin that only newer kubectls add. What they say is about themselves, not about the server.
+const OF_NEWER_KUBECTLS: [&str; 2] =
+    ["All commands and output from this session will be recorded", "Flag --cpu-percent has been deprecated"];
+
 /// Replaces what differs from run to run. Columns keep their places where the placeholder fits.
 struct Placeholders(Vec<(Regex, &'static str)>);
 
@@ -79,6 +86,10 @@ impl Placeholders {
             (r"\b10\.\d+\.\d+\.\d+(/\d+)?\b", "<ip>"),
             (r"\b\d+(\.\d+)?s \(\d+(\.\d+)?s including waiting\)", "<age> (<age> including waiting)"),
             (r"(containerd://|sha256:)[0-9a-f]{64}", "${1}<id>"),
+            // Newer kubectls say where.
+            (r"\bdeleted from \S+ namespace", "deleted"),
+            (r"X509SHA256=[0-9a-f]{64}", "X509SHA256=<id>"),
+            (r"\bcontainer [0-9a-f]{12}\b", "container <id>"),
             (r"(^|[ (])((\d{1,2}[dhm])?\d{1,2}s|\d{1,2}m)($|[ )])", "${1}<age>${4}"),
         ];
         Self(rules.map(|(pattern, name)| (Regex::new(&format!("(?m){pattern}")).unwrap(), name)).into())
@@ -100,12 +111,32 @@ impl Placeholders {
                 })
                 .into_owned();
         }
-        text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n").trim_end().to_owned()
+        let is_old = |line: &&str| !OF_NEWER_KUBECTLS.iter().any(|new| line.starts_with(new));
+        text.lines().filter(is_old).map(str::trim_end).collect::<Vec<_>>().join("\n").trim_end().to_owned()
     }
 }
 
+/// The kubectl to play with.
+fn kubectl() -> PathBuf {
+    env::var_os("KUBECTL").map_or_else(|| PathBuf::from("kubectl"), PathBuf::from)
+}
+
 fn has_kubectl() -> bool {
-    Command::new("kubectl").args(["version", "--client"]).output().is_ok_and(|output| output.status.success())
+    Command::new(kubectl()).args(["version", "--client"]).output().is_ok_and(|output| output.status.success())
+}
+
+/// Where programs are looked for: first in a folder that has nothing but the chosen kubectl.
+fn path(home: &Path) -> OsString {
+    let usual = env::var_os("PATH").unwrap_or_default();
+    let chosen = kubectl();
+    if chosen.components().count() == 1 {
+        return usual;
+    }
+    let folder = home.join("bin");
+    fs::create_dir(&folder).unwrap();
+    std::os::unix::fs::symlink(chosen.canonicalize().unwrap(), folder.join("kubectl")).unwrap();
+    let all = std::iter::once(folder).chain(env::split_paths(&usual));
+    env::join_paths(all).unwrap()
 }
 
 fn run(session: &str) {
@@ -128,6 +159,7 @@ fn run(session: &str) {
     let kubeconfig = home.path().join("kubeconfig");
     let cluster = runtime.block_on(cluster::start(&settings(kubeconfig.clone()))).unwrap();
     let placeholders = Placeholders::new();
+    let path = path(home.path());
     let mut seen = Vec::new();
     for step in steps.iter() {
         let output = Command::new("sh")
@@ -135,6 +167,7 @@ fn run(session: &str) {
             .args(["-c", &format!("exec 2>&1; {}", step.command)])
             .env("HOME", home.path())
             .env("KUBECONFIG", &kubeconfig)
+            .env("PATH", &path)
             .env("TZ", "UTC")
             .output()
             .unwrap();
@@ -213,6 +246,21 @@ fn a_deployment_comes_up_rolls_and_goes() {
 #[test]
 fn pods_run_and_tell_about_themselves() {
     run("pods");
+}
+
+#[test]
+fn pods_can_be_talked_to() {
+    run("inside");
+}
+
+#[test]
+fn who_asks_counts() {
+    run("access");
+}
+
+#[test]
+fn several_manage_one_object() {
+    run("managers");
 }
 
 #[test]

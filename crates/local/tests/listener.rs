@@ -145,6 +145,136 @@ async fn the_certificate_and_the_token_let_in() {
     cluster.stop().await.unwrap();
 }
 
+/// A token of a service account, and what it lets do.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_account_is_itself_and_may_do_what_roles_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let (cluster, kubeconfig) = start(folder.path()).await;
+    let address = cluster.address();
+    let mut admin = connect(address, &kubeconfig, Shows::ItsCertificate, "http/1.1").await;
+    let head = "POST /api/v1/namespaces/default/serviceaccounts HTTP/1.1\r\nhost: localhost\r\n\
+                content-type: application/json\r\ncontent-length: 31\r\n\r\n";
+    let answer = say(&mut admin, head, br#"{"metadata": {"name": "robot"}}"#).await;
+    assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
+    let head = "POST /api/v1/namespaces/default/serviceaccounts/robot/token HTTP/1.1\r\nhost: localhost\r\n\
+                content-type: application/json\r\ncontent-length: 2\r\n\r\n";
+    let answer = say(&mut admin, head, b"{}").await;
+    let request: Value = serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    let token = request["status"]["token"].as_str().unwrap().to_owned();
+    let ask = async |token: &str| {
+        let stream = connect(address, &kubeconfig, Shows::Nothing, "http/1.1").await;
+        let mut request = get("/api/v1/namespaces/default/pods");
+        request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
+        self::ask(stream, request).await
+    };
+    let (code, status) = ask(&token).await;
+    assert_eq!(code, 403);
+    assert_eq!(
+        status["message"],
+        "pods is forbidden: User \"system:serviceaccount:default:robot\" cannot list resource \"pods\" in API group \"\" \
+         in the namespace \"default\""
+    );
+    let (code, status) = ask(&format!("{token}x")).await;
+    assert_eq!((code.as_u16(), &status["reason"]), (401, &"Unauthorized".into()));
+    cluster.stop().await.unwrap();
+}
+
+/// A frame of a client, with a mask that changes nothing.
+fn frame(payload: &[u8]) -> Vec<u8> {
+    [&[0x82, 0x80 | u8::try_from(payload.len()).unwrap(), 0, 0, 0, 0][..], payload].concat()
+}
+
+/// The messages of the server until it closes, each with its channel.
+async fn messages(stream: &mut TlsStream<TcpStream>) -> Vec<(u8, String)> {
+    let mut all = Vec::new();
+    loop {
+        let (kind, length) = (stream.read_u8().await.unwrap(), stream.read_u8().await.unwrap());
+        let length = match length {
+            126 => stream.read_u16().await.unwrap(),
+            length => u16::from(length),
+        };
+        let mut payload = vec![0; usize::from(length)];
+        stream.read_exact(&mut payload).await.unwrap();
+        if kind == 0x88 {
+            return all;
+        }
+        all.push((payload.remove(0), String::from_utf8(payload).unwrap()));
+    }
+}
+
+/// Leaves HTTP for a WebSocket, and gives the head of the answer.
+async fn upgrade(stream: &mut TlsStream<TcpStream>, path: &str, protocol: &str) -> String {
+    let head = format!(
+        "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\
+         sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+         sec-websocket-protocol: {protocol}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.flush().await.unwrap();
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\n") {
+        answer.push(stream.read_u8().await.unwrap());
+    }
+    String::from_utf8(answer).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_reads_and_speaks_over_a_websocket() {
+    let folder = tempfile::tempdir().unwrap();
+    let (cluster, kubeconfig) = start(folder.path()).await;
+    let local = cluster.server().local();
+    let pods = local.resource("", "pods").unwrap();
+    let container = json!({"name": "c", "image": "app:1", "ports": [{"containerPort": 8080}]});
+    let pod = json!({"metadata": {"name": "web"}, "spec": {"containers": [container]}});
+    local.create(&pods, "default", pod).await.unwrap();
+    while local.get(&pods, "default", "web").unwrap().field("status.phase") != "Running" {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let pod = "/api/v1/namespaces/default/pods/web";
+    let open = async || connect(cluster.address(), &kubeconfig, Shows::ItsCertificate, "http/1.1").await;
+
+    let mut stream = open().await;
+    let path = format!("{pod}/exec?stdin=1&stdout=1&stderr=1&command=sh");
+    let head = upgrade(&mut stream, &path, "v5.channel.k8s.io").await;
+    assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
+    assert!(head.contains("sec-websocket-protocol: v5.channel.k8s.io"), "{head}");
+    stream.write_all(&frame(b"\0cat /none; exit 3\n")).await.unwrap();
+    let told = messages(&mut stream).await;
+    assert_eq!(told[0], (1, String::new()), "it says that it is connected");
+    assert_eq!(told[1], (2, "cat: can't open '/none': No such file or directory\n".to_owned()));
+    let status: Value = serde_json::from_str(&told[2].1).unwrap();
+    assert_eq!((told[2].0, &status["reason"]), (3, &"NonZeroExitCode".into()));
+
+    // What is read ends when the client says so, and not before.
+    let mut stream = open().await;
+    let path = format!("{pod}/exec?stdin=1&stdout=1&command=cat");
+    upgrade(&mut stream, &path, "v5.channel.k8s.io").await;
+    stream.write_all(&frame(b"\0one ")).await.unwrap();
+    stream.write_all(&frame(b"\0two")).await.unwrap();
+    stream.write_all(&frame(b"\xff\0")).await.unwrap();
+    let told = messages(&mut stream).await;
+    assert_eq!(told[1], (1, "one two".to_owned()));
+    assert!(told[2].1.contains("Success"), "{told:?}");
+
+    // Ports, as clients know them that do not tunnel: two channels, which begin with the number of the port.
+    let mut stream = open().await;
+    upgrade(&mut stream, &format!("{pod}/portforward?ports=8080"), "v4.channel.k8s.io").await;
+    stream.write_all(&frame(b"\0GET / HTTP/1.1\r\n\r\n")).await.unwrap();
+    let mut seen = Vec::new();
+    while !seen.ends_with(b"ok") {
+        seen.push(stream.read_u8().await.unwrap());
+    }
+    let text = String::from_utf8_lossy(&seen);
+    assert!(text.starts_with("\u{fffd}\u{3}\0\u{fffd}\u{1f}"), "{text:?}");
+
+    let mut stream = open().await;
+    let head = upgrade(&mut stream, &format!("{pod}/exec?stdout=1&command=ls"), "v9.channel.k8s.io").await;
+    assert!(head.starts_with("HTTP/1.1 403 "), "{head}");
+    let (code, status) = ask(open().await, get(&format!("{pod}/exec?stdout=1&command=ls"))).await;
+    assert_eq!((code.as_u16(), &status["message"]), (400, &"Upgrade request required".into()));
+    cluster.stop().await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watch_over_http2_ends_cleanly_with_the_server() {
     let folder = tempfile::tempdir().unwrap();

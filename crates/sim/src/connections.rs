@@ -1,7 +1,6 @@
 //! The ends of connections into pods: commands, terminals and ports of simulated containers.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt as _;
@@ -35,12 +34,19 @@ impl Connector for Connections {
     ) -> BoxFuture<'static, Result<i32, String>> {
         let machine = self.machines.of(pod.field("spec.nodeName"));
         Box::pin(async move {
-            let container = running(&machine, &pod, &run.container).await?;
+            let container = running(&machine, &pod, &run.container).await?.ok_or_else(|| {
+                format!("unable to upgrade connection: container not found (\"{}\")", run.container)
+            })?;
             if shell::is_shell(&run.command) && run.stdin {
                 return Ok(Terminal { machine, container, run, output }.talk(input).await);
             }
-            let read =
-                if run.stdin && shell::reads_input(&run.command) { all(input).await? } else { Vec::new() };
+            let read = if run.stdin && shell::reads_input(&run.command) {
+                all(input).await?
+            } else {
+                // Nobody is to wait for what nobody reads.
+                drop(input);
+                Vec::new()
+            };
             let said = machine.perform(&container, Task::Words(&run.command), read, &mut "/".to_owned());
             tell(&output, &run, said.stdout, said.stderr).await;
             tokio::time::sleep(machine.real(said.after)).await;
@@ -58,14 +64,18 @@ impl Connector for Connections {
         let machine = self.machines.of(pod.field("spec.nodeName"));
         let logs = self.logs.clone();
         Box::pin(async move {
-            let container = running(&machine, &pod, &run.container).await?;
+            let container = running(&machine, &pod, &run.container).await?.ok_or_else(|| {
+                let (name, pod) = (&run.container, format!("{}_{}", pod.name, pod.namespace));
+                format!("unable to upgrade connection: container {name} not found in pod {pod}")
+            })?;
             if run.stdin && listens(&pod, &run.container) {
                 let id = container.id.clone();
                 let code = Terminal { machine: machine.clone(), container, run, output }.talk(input).await;
-                // What a person leaves by `exit` has ended.
-                let _ = machine.stop(&id, Duration::ZERO).await;
-                return Ok(code);
+                // What a person leaves by `exit` has ended. Its code is that of the container, not of the connection.
+                machine.leave(&id, code).await.map_err(|problem| problem.to_string())?;
+                return Ok(0);
             }
+            drop(input);
             let request = LogRequest {
                 container: run.container.clone(),
                 follow: true,
@@ -105,12 +115,12 @@ impl Connector for Connections {
     }
 }
 
-async fn running(machine: &Machine, pod: &Record, container: &str) -> Result<Container, String> {
+/// The container, if it runs.
+async fn running(machine: &Machine, pod: &Record, container: &str) -> Result<Option<Container>, String> {
     let all = machine.containers().await.map_err(|problem| problem.to_string())?;
-    let found = all.into_iter().find(|one| {
+    Ok(all.into_iter().find(|one| {
         one.pod_uid.as_str() == pod.uid.as_ref() && one.name == container && one.state == State::Running
-    });
-    found.ok_or_else(|| format!("unable to upgrade connection: container not found (\"{container}\")"))
+    }))
 }
 
 /// Whether a container was made to be talked to.

@@ -184,25 +184,24 @@ impl Logs {
         })
     }
 
-    /// Further lines as they come, until the container is another one or gone.
+    /// Further lines as they come, up to the last one of the container, or until it is another one or gone.
     fn follow(&self, life: Life, next: i64, pod: &Record, request: &LogRequest) -> BoxStream<'static, Bytes> {
-        let (store, clock) = (self.store.clone(), self.clock);
+        let (logs, request) = (self.clone(), request.clone());
         let (namespace, name) = (pod.namespace.clone(), pod.name.clone());
-        let request = request.clone();
         stream::unfold((life, next), move |(life, next)| {
-            let (store, namespace, name) = (store.clone(), namespace.clone(), name.clone());
-            let request = request.clone();
+            let (logs, request) = (logs.clone(), request.clone());
+            let (namespace, name) = (namespace.clone(), name.clone());
             async move {
                 loop {
-                    tokio::time::sleep(clock.real(Duration::from_secs(1))).await;
-                    let record = store.get("/pods", &namespace, &name)?;
-                    let json = String::from_utf8_lossy(&record.json).into_owned();
-                    if !json.contains(&life.id) || !json.contains("\"running\"") {
-                        return None;
-                    }
-                    if let Some((at, line)) = life.line(next, clock.now()) {
+                    let record = logs.store.get("/pods", &namespace, &name)?;
+                    let now = logs.life(&record.value(), &request).ok().filter(|now| now.id == life.id)?;
+                    if let Some((at, line)) = now.line(next, logs.clock.now()) {
                         return Some((Bytes::from(shown(at, &line, &request)), (life, next + 1)));
                     }
+                    if now.to.is_some() {
+                        return None;
+                    }
+                    tokio::time::sleep(logs.clock.real(Duration::from_secs(1))).await;
                 }
             }
         })

@@ -258,6 +258,12 @@ impl Machine {
         self.pass_time(until(self.clock.now(), due) + Duration::from_millis(1)).await
     }
 
+    /// The process of a container ends by itself, with a code.
+    pub(crate) async fn leave(&self, id: &str, code: i32) -> Result<(), Problem> {
+        let id = id.to_owned();
+        self.ask(|answer| Question::Leave { id, code, answer }).await
+    }
+
     /// Runs a command in a container.
     pub async fn run(&self, id: &str, words: &[String], most: Option<Duration>) -> Result<Said, Problem> {
         let all = self.containers().await?;

@@ -41,6 +41,16 @@ struct Key {
     id: String,
 }
 
+impl Key {
+    /// A key as PKCS #8 writes it.
+    fn read(document: &[u8]) -> Option<Self> {
+        let luck = SystemRandom::new();
+        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, document, &luck).ok()?;
+        let digest = ring::digest::digest(&ring::digest::SHA256, pair.public_key().as_ref());
+        Some(Self { id: encode(digest.as_ref()), pair, luck })
+    }
+}
+
 impl std::fmt::Debug for Signer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Signer").finish_non_exhaustive()
@@ -50,12 +60,9 @@ impl std::fmt::Debug for Signer {
 impl Signer {
     fn key(&self) -> Result<&Key, Status> {
         let made = self.0.get_or_init(|| {
-            let luck = SystemRandom::new();
-            let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
-            let document = EcdsaKeyPair::generate_pkcs8(algorithm, &luck).ok()?;
-            let pair = EcdsaKeyPair::from_pkcs8(algorithm, document.as_ref(), &luck).ok()?;
-            let digest = ring::digest::digest(&ring::digest::SHA256, pair.public_key().as_ref());
-            Some(Key { id: encode(digest.as_ref()), pair, luck })
+            let document =
+                EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new());
+            Key::read(document.ok()?.as_ref())
         });
         made.as_ref().ok_or_else(|| Status::internal("no key for tokens can be made"))
     }
@@ -106,6 +113,12 @@ const BOUND: [(&str, &str, bool); 3] =
     [("pod", "/pods", true), ("secret", "/secrets", true), ("node", "/nodes", false)];
 
 impl ApiServer {
+    /// Signs tokens by this key (ECDSA on P-256, as PKCS #8) instead of one of this process alone, so that tokens outlive
+    /// it. False for something that is no such key, and when a token was signed already.
+    pub fn set_token_key(&self, document: &[u8]) -> bool {
+        Key::read(document).is_some_and(|key| self.access().signer.0.set(Some(key)).is_ok())
+    }
+
     /// Whose token this is, and for which of the audiences it is. Without audiences, that of the server is meant. The
     /// error says what is wrong with it.
     pub fn authenticate_token(

@@ -245,6 +245,14 @@ impl Container {
         }
     }
 
+    /// The process ends by itself, now. Whether there was one.
+    pub(super) fn leave(&mut self, code: i32, now: Timestamp) -> bool {
+        let State::Running(run) = &self.state else { return false };
+        self.state = State::Stopping { run: run.clone(), due: now, code };
+        self.kill_at = None;
+        true
+    }
+
     /// Ends a stop earlier than planned.
     pub(super) fn hurry(&mut self, latest: Timestamp) {
         if let State::Stopping { due, code, .. } = &mut self.state

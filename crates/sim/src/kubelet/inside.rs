@@ -23,6 +23,8 @@ pub(crate) enum Question {
     Containers(oneshot::Sender<Vec<machine::Container>>),
     /// Tell this container to stop; when will it have ended? Nothing for one that has.
     Stop { id: String, grace: Duration, answer: oneshot::Sender<Option<Timestamp>> },
+    /// The process of this container ends by itself, with a code.
+    Leave { id: String, code: i32, answer: oneshot::Sender<()> },
     /// Which images are there?
     Images(oneshot::Sender<Vec<String>>),
     /// From now on this image is there.
@@ -52,6 +54,15 @@ impl Kubelets {
                     }
                 }
                 let _ = answer.send(due);
+            }
+            Question::Leave { id, code, answer } => {
+                let now = self.clock.now();
+                for key in &host.pods {
+                    if self.pods.get_mut(key).is_some_and(|pod| pod.leave(&id, code, now)) {
+                        dirty.insert(key.clone());
+                    }
+                }
+                let _ = answer.send(());
             }
             Question::Images(answer) => {
                 let _ = answer.send(host.pulled.iter().cloned().collect());

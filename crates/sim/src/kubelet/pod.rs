@@ -667,6 +667,12 @@ impl Pod {
         container.signal(&behaviour, now, grace)
     }
 
+    /// The process of a container ends by itself. Whether it is one of this pod.
+    pub(super) fn leave(&mut self, id: &str, code: i32, now: Timestamp) -> bool {
+        let found = self.containers.iter_mut().find(|container| container.id.ends_with(id));
+        found.is_some_and(|container| container.leave(code, now))
+    }
+
     /// Someone on the node stops a container that runs.
     pub(super) fn kill(&mut self, container: &str, now: Timestamp) {
         for (_, container) in

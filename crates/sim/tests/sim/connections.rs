@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use http::Request;
 use http::request::Parts;
+use http_body_util::{BodyExt as _, Empty};
 use kruise_apiserver::connect::{Connection, Output, Wish};
 use kruise_apiserver::status::Status;
 use kruise_sim::Sim;
@@ -10,6 +11,7 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc;
+use tower::ServiceExt as _;
 
 async fn with_pod() -> Sim {
     let sim = Sim::builder().nodes(1).start();
@@ -94,6 +96,84 @@ async fn a_port_that_is_listed_answers_and_others_do_not() {
     assert!(page.starts_with("HTTP/1.1 200") && page.ends_with("ok"), "{page}");
     let problem = connection.end.port(connection.pod, 9090).await.err().unwrap();
     assert!(problem.contains("connection refused"), "{problem}");
+}
+
+/// Who leaves a shell by `exit 3` has ended the container with that code, and hears of no failure.
+#[tokio::test(start_paused = true)]
+async fn a_container_that_is_left_has_ended() {
+    let sim = Sim::builder().nodes(1).start();
+    let local = sim.server().local();
+    let pods = local.resource("", "pods").unwrap();
+    let pod = json!({"metadata": {"name": "web"}, "spec": {"restartPolicy": "Never", "containers": [
+        {"name": "c", "image": "busybox", "stdin": true, "tty": true},
+    ]}});
+    local.create(&pods, "default", pod).await.unwrap();
+    sim.advance(Duration::from_secs(30)).await;
+    let connection = connect(&sim, "web/attach?stdin=1&stdout=1&tty=1").unwrap();
+    let Wish::Attach(run) = connection.wish else { panic!("no terminal") };
+    let (input, reads) = mpsc::channel(8);
+    let (output, mut said) = mpsc::channel(64);
+    input.send(Bytes::from_static(b"exit 3\r")).await.unwrap();
+    let code = connection.end.attach(connection.pod, run, reads, output).await;
+    assert_eq!(code, Ok(0));
+    assert!(said.recv().await.is_some(), "what is typed is shown");
+    sim.advance(Duration::from_secs(5)).await;
+    let pod = local.get(&pods, "default", "web").unwrap().value();
+    assert_eq!(pod["status"]["phase"], "Failed");
+    assert_eq!(pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"], 3);
+    let connection = connect(&sim, "web/attach?stdin=1&stdout=1&tty=1").unwrap();
+    let Wish::Attach(run) = connection.wish else { panic!("no terminal") };
+    let (_, reads) = mpsc::channel(8);
+    let (output, _said) = mpsc::channel(64);
+    let code = connection.end.attach(connection.pod, run, reads, output).await;
+    let why = "unable to upgrade connection: container c not found in pod web_default";
+    assert_eq!(code, Err(why.to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_follows_a_log_hears_its_last_line() {
+    let sim = Sim::builder().nodes(1).start();
+    let local = sim.server().local();
+    let pods = local.resource("", "pods").unwrap();
+    let pod = json!({"metadata": {"name": "web"}, "spec": {"restartPolicy": "Never", "containers": [
+        {"name": "c", "image": "exit3-after25"},
+    ]}});
+    local.create(&pods, "default", pod).await.unwrap();
+    sim.advance(Duration::from_secs(10)).await;
+    let path = "/api/v1/namespaces/default/pods/web/log?follow=true";
+    let response = sim.server().clone().oneshot(Request::get(path).body(Empty::<Bytes>::new()).unwrap());
+    let body = response.await.unwrap().into_body();
+    let (log, ()) = tokio::join!(body.collect(), sim.advance(Duration::from_secs(60)));
+    let log = String::from_utf8(log.unwrap().to_bytes().to_vec()).unwrap();
+    assert!(log.starts_with("c: starting\n") && log.ends_with("c: tick 2\nc: ended with code 3\n"), "{log}");
+}
+
+/// A WebSocket begins with a GET, which is no way around the right to create.
+#[tokio::test(start_paused = true)]
+async fn who_may_only_read_gets_no_connection() {
+    let sim = with_pod().await;
+    let local = sim.server().local();
+    let may = async |verbs: serde_json::Value| {
+        let group = "rbac.authorization.k8s.io";
+        let rules = json!([{"apiGroups": [""], "resources": ["pods/exec"], "verbs": verbs}]);
+        let role = json!({"metadata": {"name": "r"}, "rules": rules});
+        let roles = local.resource(group, "clusterroles").unwrap();
+        match local.get(&roles, "", "r") {
+            Err(_) => drop(local.create(&roles, "", role).await.unwrap()),
+            Ok(_) => drop(local.update(&roles, None, role).await.unwrap()),
+        }
+        let bindings = local.resource(group, "clusterrolebindings").unwrap();
+        let binding = json!({
+            "metadata": {"name": "b"}, "subjects": [{"kind": "User", "name": "jane", "apiGroup": group}],
+            "roleRef": {"kind": "ClusterRole", "name": "r", "apiGroup": group},
+        });
+        let _ = local.create(&bindings, "", binding).await;
+        let mut head = head("web/exec?stdout=1&command=ls");
+        head.extensions.insert(kruise_apiserver::admission::User::named("jane", &[]));
+        sim.server().connect(&mut head).map(drop).map_err(|status| (status.code, status.message))
+    };
+    assert_eq!(may(json!(["get"])).await, Err((403, "pods \"web\" is forbidden: ".to_owned())));
+    assert_eq!(may(json!(["get", "create"])).await, Ok(()));
 }
 
 #[tokio::test(start_paused = true)]
