@@ -86,7 +86,8 @@ impl Placeholders {
             (r"\b10\.\d+\.\d+\.\d+(/\d+)?\b", "<ip>"),
             (r"\b\d+(\.\d+)?s \(\d+(\.\d+)?s including waiting\)", "<age> (<age> including waiting)"),
             (r"(containerd://|sha256:)[0-9a-f]{64}", "${1}<id>"),
-            // Newer kubectls say where.
+            // Newer kubectls say where and of what.
+            (r"\bspec\.\w+\{\S+\}: ", ""),
             (r"\bdeleted from \S+ namespace", "deleted"),
             (r"X509SHA256=[0-9a-f]{64}", "X509SHA256=<id>"),
             (r"\bcontainer [0-9a-f]{12}\b", "container <id>"),
