@@ -4,7 +4,7 @@
 //! defaults and validates objects, with the real server's messages. [`crd`] holds the rules for the CRD object
 //! itself.
 //!
-//! Rules in the expression language (`x-kubernetes-validations`) are a second tree beside it ([`validations`]).
+//! Rules in the expression language (`x-kubernetes-validations`) are a second tree beside it (`validations`).
 
 pub mod crd;
 mod defaults;
