@@ -19,6 +19,7 @@ mod status;
 mod update;
 pub mod validate;
 mod view;
+mod waits;
 
 pub use desired::{Desired, Error, Policy};
 pub use numbers::{Counts, Limits, Numbers, numbers};

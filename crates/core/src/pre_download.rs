@@ -69,7 +69,17 @@ pub struct Job {
     pub effect: Effect,
 }
 
-/// The next step of pulling images ahead. `known` are the jobs that the workload controls.
+/// The names of jobs that pull the images of a revision.
+pub fn names(revision: &Revision) -> Vec<Text> {
+    images(revision).into_iter().map(|(container, _)| name(revision, container)).collect()
+}
+
+fn name(revision: &Revision, container: &str) -> Text {
+    format!("{}-{container}", revision.name()).into()
+}
+
+/// The next step of pulling images ahead. `known` are the jobs that the workload controls, and those that have their names:
+/// whoever made them, the images are pulled.
 pub fn next(rollout: &Rollout<'_>, known: &[&Metadata]) -> Step {
     let marks = &rollout.update.metadata.labels;
     if marks.contains(labels::PRE_PREDOWNLOAD_CREATED) || marks.contains(labels::IMAGE_PREDOWNLOAD_IGNORED) {
@@ -124,7 +134,7 @@ fn images(revision: &Revision) -> Vec<(&str, &str)> {
 
 fn job(rollout: &Rollout<'_>, container: &str, image: &str) -> Job {
     let revision = rollout.update.name();
-    let name = format!("{revision}-{container}");
+    let name = name(rollout.update, container);
     let template = &rollout.update.template;
     let pairs =
         |pointer: &str| template.pointer(pointer).and_then(Value::as_object).cloned().unwrap_or_default();
@@ -173,5 +183,5 @@ fn job(rollout: &Rollout<'_>, container: &str, image: &str) -> Job {
     });
     let effect =
         Effect::Create { resource: IMAGE_PULL_JOB, namespace: rollout.owner.key.namespace.clone(), object };
-    Job { name: name.into(), image: image.into(), effect }
+    Job { name, image: image.into(), effect }
 }

@@ -52,7 +52,7 @@ pub fn add(pod: &Pod, reason: &Reason, now: Timestamp) -> Option<Effect> {
         "type": KRUISE_POD_READY, "status": "False", "message": message(&held), "lastTransitionTime": seconds(now),
     })];
     conditions.extend(ready_without(pod, KRUISE_POD_READY, now));
-    Some(status_patch(pod, conditions))
+    Some(list_patch(pod, conditions))
 }
 
 /// Ends one reason. The pod may be ready again when no other is left.
@@ -69,7 +69,7 @@ pub fn remove(pod: &Pod, reason: &Reason, now: Timestamp) -> Option<Effect> {
     {
         members.insert("lastTransitionTime".to_owned(), seconds(now));
     }
-    Some(status_patch(pod, vec![written]))
+    Some(list_patch(pod, vec![written]))
 }
 
 /// The `Ready` condition of a pod whose gate is False from now on, if that changes it. The kubelet finds the same a
@@ -115,6 +115,18 @@ pub fn status_patch(pod: &Pod, conditions: Vec<Value>) -> Effect {
         target: Target::with_uid(POD, pod.metadata.key(), pod.metadata.uid.clone()),
         subresource: Some("status"),
         patch: Patch::Strategic(json!({"status": {"conditions": conditions}})),
+    }
+}
+
+/// A write of the condition that several writers share: its list is written as a whole, so only to the version that it was
+/// read from.
+fn list_patch(pod: &Pod, conditions: Vec<Value>) -> Effect {
+    match status_patch(pod, conditions) {
+        Effect::Patch { target, subresource, patch } => {
+            let target = target.at_version(pod.metadata.resource_version.clone());
+            Effect::Patch { target, subresource, patch }
+        }
+        other => other,
     }
 }
 
@@ -199,6 +211,21 @@ mod tests {
         let free = written(remove(&one, &hook, now()));
         assert_eq!((&free[0]["status"], &free[0]["message"]), (&json!("True"), &json!("[]")));
         assert_eq!(remove(&one, &request, now()), None);
+    }
+
+    /// Each writer knows all reasons, but only as they were when it looked: a pod must not stay held by one that has ended.
+    #[test]
+    fn the_list_of_reasons_is_written_only_to_the_version_that_it_was_read_from() {
+        let hook = Reason::new("Lifecycle", "preDeleteHook");
+        let mut pod = pod(json!([condition("KruisePodReady", "True", "")]));
+        pod.metadata.resource_version = "7".into();
+        let held = r#"[{"userAgent":"Lifecycle","key":"preDeleteHook"}]"#;
+        let mut two = self::pod(json!([condition("KruisePodReady", "False", held)]));
+        two.metadata.resource_version = "7".into();
+        for effect in [add(&pod, &hook, now()), remove(&two, &hook, now())] {
+            let Some(Effect::Patch { target, .. }) = effect else { panic!("no write") };
+            assert_eq!(target.resource_version.as_deref(), Some("7"));
+        }
     }
 
     #[test]

@@ -150,6 +150,11 @@ impl Context {
         self.queue.rest(key, time);
     }
 
+    /// Brings the key back after this time at the latest, also if its pass fails: a key that failed often waits for long.
+    pub fn again(&self, key: &ObjectKey, after: Duration) {
+        self.queue.add_after(key.clone(), after);
+    }
+
     /// The time of day.
     pub fn clock(&self) -> &Clock {
         &self.clock

@@ -286,8 +286,22 @@ impl Executor {
             return Outcome::default();
         }
         let mut results: Vec<Option<Result<(), Why>>> = Vec::with_capacity(doubts.len());
+        let mut before = Before::Happened;
         for effect in &doubts {
+            match before {
+                Before::Refused if follows(effect) => {
+                    results.push(Some(Ok(())));
+                    continue;
+                }
+                Before::Open if follows(effect) => {
+                    self.0.freshness.doubt(key, effect.clone());
+                    results.push(Some(Err(Why::LeftOut)));
+                    continue;
+                }
+                _ => {}
+            }
             if self.is_moot(effect) {
+                before = Before::Happened;
                 results.push(Some(Ok(())));
                 continue;
             }
@@ -295,10 +309,16 @@ impl Executor {
             if matches!(result, Err(Why::Throttled(_)))
                 || (result == Err(Why::Conflict) && self.is_open(effect))
             {
-                self.0.freshness.doubt(key, effect.clone());
+                before = Before::Open;
+                self.0.freshness.doubt(key, unchained(effect));
                 results.push(Some(result));
                 continue;
             }
+            before = match &result {
+                Ok(()) => Before::Happened,
+                Err(Why::Uncertain(_)) => Before::Open,
+                Err(_) => Before::Refused,
+            };
             // A clear no is an answer too: the next plan starts from what is.
             results.push(Some(match result {
                 Err(Why::Refused { .. } | Why::Conflict) => Ok(()),
@@ -339,12 +359,22 @@ impl Executor {
         ended.into_iter().flatten().collect()
     }
 
-    /// Writes one after the other. After a failure the rest is left out.
+    /// Writes one after the other. After a failure the rest is left out; behind a write that will be sent again it is sent
+    /// then, because the next plan may not know any more that it belongs there.
     async fn write_in_order(&self, key: &ObjectKey, chain: &[Numbered<'_>]) -> Vec<Ended> {
         let mut ended = Vec::with_capacity(chain.len());
-        let mut well = true;
+        let (mut well, mut comes_again) = (true, false);
         for &(index, effect) in chain {
             let result = if well { self.write(key, effect, false).await } else { Err(Why::LeftOut) };
+            match &result {
+                Err(Why::Uncertain(_)) => comes_again = true,
+                Err(Why::Throttled(_)) if follows(effect) => {
+                    self.0.freshness.doubt(key, unchained(effect));
+                    comes_again = true;
+                }
+                Err(Why::LeftOut) if comes_again => self.0.freshness.doubt(key, effect.clone()),
+                _ => {}
+            }
             well = result.is_ok();
             ended.push((index, result));
         }
@@ -394,7 +424,7 @@ impl Executor {
     async fn judge(&self, key: &ObjectKey, effect: &Effect, again: bool, answer: Answer) -> Result<(), Why> {
         let doubt = |message: String| {
             if is_repeatable(effect) {
-                self.0.freshness.doubt(key, effect.clone());
+                self.0.freshness.doubt(key, unchained(effect));
             }
             Err(Why::Uncertain(message))
         };
@@ -500,6 +530,23 @@ fn fingerprint(effect: &Effect) -> u64 {
 
 fn follows(effect: &Effect) -> bool {
     matches!(effect, Effect::Delete { follows: true, .. })
+}
+
+/// The same write on its own: what it followed has happened.
+fn unchained(effect: &Effect) -> Effect {
+    match effect.clone() {
+        Effect::Delete { target, grace, .. } => Effect::Delete { target, grace, follows: false },
+        other => other,
+    }
+}
+
+/// What became of the last write that was sent again, for those that follow it.
+#[derive(Clone, Copy)]
+enum Before {
+    Happened,
+    Refused,
+    /// It is sent once more.
+    Open,
 }
 
 fn outcome(effects: &[Effect], results: Vec<Option<Result<(), Why>>>) -> Outcome {

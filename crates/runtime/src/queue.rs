@@ -19,6 +19,10 @@ pub use bucket::Bucket;
 
 use crate::{metrics::Framework, scope::Stop};
 
+/// Longer than any process lives. People may write any number of seconds, and a time beyond what the clock of the machine
+/// can count would be a panic.
+const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
 /// How far failures push a key back.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -156,7 +160,7 @@ impl Queue {
         if delay.is_zero() {
             return self.add(key);
         }
-        self.state().add_at(key, Instant::now() + delay);
+        self.state().add_at(key, Instant::now() + delay.min(FOR_EVER));
         self.0.news.notify_one();
     }
 
@@ -198,6 +202,7 @@ impl Queue {
     /// A failure before that time, because something changed meanwhile, does not push it back further: a set whose pods
     /// start one after the other would otherwise be put off for minutes within a second.
     pub fn failed(&self, key: &ObjectKey, at_least: Duration) -> Duration {
+        let at_least = at_least.min(FOR_EVER);
         let delay = {
             let mut state = self.state();
             let Options { base, max, .. } = self.0.options;
@@ -246,7 +251,7 @@ impl Queue {
         if time.is_zero() {
             state.resting.remove(key);
         } else {
-            state.resting.insert(key.clone(), Instant::now() + time);
+            state.resting.insert(key.clone(), Instant::now() + time.min(FOR_EVER));
         }
     }
 

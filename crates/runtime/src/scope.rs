@@ -167,7 +167,7 @@ impl Scope {
 }
 
 /// Runs a future to its end; a panic in it becomes its message.
-pub(crate) async fn caught<F: Future>(future: F) -> Result<F::Output, String> {
+pub async fn caught<F: Future>(future: F) -> Result<F::Output, String> {
     use futures::FutureExt as _;
     std::panic::AssertUnwindSafe(future).catch_unwind().await.map_err(|payload| {
         let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());

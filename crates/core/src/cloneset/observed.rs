@@ -36,7 +36,7 @@ pub struct Observed {
     pub claims: Vec<Arc<Claim>>,
     /// The ControllerRevisions of the namespace whose labels its selector matches or whose names begin with its name.
     pub revisions: Vec<Arc<Revision>>,
-    /// The ImagePullJobs that it controls.
+    /// The ImagePullJobs that it controls, and those whose names stand in the way of new ones.
     pub jobs: Vec<Arc<Metadata>>,
     /// Labels of the nodes that its pods are on. Needed only if the template has spread constraints.
     pub nodes: BTreeMap<Text, Pairs>,

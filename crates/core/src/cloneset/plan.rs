@@ -1,14 +1,14 @@
 //! What to do next.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use jiff::SignedDuration;
 use kruise_api::lifecycle::State;
 use serde_json::json;
 
 use super::{
-    CLONE_SET, Desired, Failures, Observed, Part, Purpose, Room, Standing, claims, pre_download, scale,
-    update,
+    CLONE_SET, Claim, Desired, Failures, Observed, Part, Purpose, Room, Standing, claims, pre_download,
+    scale, update,
     view::{self, Revisions, View},
 };
 use crate::{
@@ -16,6 +16,7 @@ use crate::{
     effect::{Effect, Patch, Target},
     lifecycle,
     object::CONTROLLER_REVISION,
+    pod::Pod,
     revision::{self, Found},
     text::Text,
 };
@@ -48,7 +49,15 @@ impl Plan {
             return;
         }
         let both = std::mem::take(&mut self.effects).into_iter().zip(std::mem::take(&mut self.purposes));
-        (self.effects, self.purposes) = both.filter(|(effect, _)| room.take(effect)).unzip();
+        let mut fits = true;
+        let kept = both.filter(|(effect, _)| {
+            // What follows another write goes or stays with it.
+            if !matches!(effect, Effect::Delete { follows: true, .. }) {
+                fits = room.take(effect);
+            }
+            fits
+        });
+        (self.effects, self.purposes) = kept.unzip();
     }
 
     pub(super) fn wake(&mut self, after: Duration) {
@@ -116,9 +125,16 @@ fn next(view: &View<'_>, revisions: &Revisions<'_>) -> Plan {
     plan
 }
 
-/// Lets go of pods whose labels were changed. They run on without us, with their claims.
+/// Lets go of pods whose labels were changed. They run on without us, with their claims, which come first: once the pod
+/// is let go, nothing tells any more whose they are.
 fn release(view: &View<'_>, plan: &mut Plan) {
-    for pod in &view.released {
+    let has_claims = |pod: &&&Pod| {
+        view::instance_id(&pod.metadata).is_some_and(|id| {
+            let is_its = |claim: &Arc<Claim>| !claim.is_deleting() && view::instance_id(claim) == Some(id);
+            view.seen.claims.iter().any(is_its)
+        })
+    };
+    for pod in view.released.iter().filter(|pod| !has_claims(pod)) {
         let change = json!({"metadata": {"ownerReferences": [{"$patch": "delete", "uid": view.set.uid}]}});
         plan.add(lifecycle::patch(pod, change), Purpose::Quiet(Part::Scale));
     }
@@ -169,6 +185,6 @@ fn wake_when_ready(view: &View<'_>, plan: &mut Plan) {
     }
 }
 
-pub(super) fn is_preparing_delete(pod: &crate::pod::Pod) -> bool {
+pub(super) fn is_preparing_delete(pod: &Pod) -> bool {
     lifecycle::is(pod, &State::PreparingDelete)
 }

@@ -16,33 +16,38 @@ use crate::{
 };
 
 const ID_LENGTH: usize = 5;
+/// How many ids a pass thinks of: its work grows with what can be written, not with what is wanted. The same seed begins
+/// with the same ids, so that a later pass finds the claims that were made for them.
+const AT_ONCE: usize = 1_000;
 
-/// The ids of pods to make, at most `wanted`. With claims that are used again, the ids of claims whose pod is gone come
-/// first; where such a pod has still to end, its successor waits and no other takes its place.
-pub(super) fn ids(view: &View<'_>, wanted: usize) -> Vec<Text> {
+/// The ids of pods to make, at most `wanted`, of which `room` can be made now. With claims that are used again, the ids of
+/// claims whose pod is gone come first; where such a pod, or one of its claims, has still to end, its successor waits and
+/// no other takes its place.
+pub(super) fn ids(view: &View<'_>, wanted: usize, room: usize) -> Vec<Text> {
     let used = view.ids_of_pods();
-    let claimed: BTreeSet<&Text> = view
-        .seen
-        .claims
-        .iter()
-        .filter(|claim| !claim.is_deleting())
-        .filter_map(|claim| instance_id(claim))
-        .collect();
+    let ids_of_claims = |deleting: bool| -> BTreeSet<&Text> {
+        let claims = view.seen.claims.iter().filter(|claim| claim.is_deleting() == deleting);
+        claims.filter_map(|claim| instance_id(claim)).collect()
+    };
+    let (claimed, going) = (ids_of_claims(false), ids_of_claims(true));
     let mut ids: Vec<Text> = Vec::new();
     let mut wanted = wanted;
     if view.desired.reuse_claims {
-        ids.extend(claimed.iter().filter(|id| !used.contains(**id)).take(wanted).map(|id| (*id).clone()));
+        let (waiting, free): (Vec<&Text>, Vec<&Text>) =
+            claimed.iter().copied().filter(|id| !used.contains(id)).partition(|id| going.contains(id));
+        ids.extend(free.into_iter().take(wanted).cloned());
         let ending = view.inactive.iter().filter(|pod| pod.metadata.is_deleting());
         let reserved =
             ending.filter_map(|pod| instance_id(&pod.metadata)).filter(|id| claimed.contains(id)).count();
-        wanted = wanted.saturating_sub(reserved).max(ids.len());
+        wanted = wanted.saturating_sub(reserved + waiting.len()).max(ids.len());
     }
+    let wanted = wanted.min(room).min(AT_ONCE);
     let mut random = Random::new(view);
     let mut taken: BTreeSet<Text> = ids.iter().cloned().collect();
     while ids.len() < wanted {
         let id = random.id();
         // Without reuse, claims of such an id were made for this very pod in the last pass, or go.
-        if !used.contains(&id) && taken.insert(id.clone()) {
+        if !used.contains(&id) && !going.contains(&id) && taken.insert(id.clone()) {
             ids.push(id);
         }
     }

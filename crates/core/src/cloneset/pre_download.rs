@@ -27,6 +27,7 @@ pub(super) fn run(view: &View<'_>, revisions: &Revisions<'_>, plan: &mut Plan) {
     let mut jobs: Vec<&Metadata> = view.seen.jobs.iter().map(AsRef::as_ref).collect();
     jobs.sort_by(|left, right| left.name.cmp(&right.name));
     if revisions.current.name() == revisions.update.name() {
+        jobs.retain(|job| job.controller().is_some_and(|owner| owner.uid == view.set.uid));
         for effect in clean_up(&jobs) {
             plan.add(effect, Purpose::Quiet(Part::Housekeeping));
         }

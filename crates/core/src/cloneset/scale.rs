@@ -49,7 +49,8 @@ fn step(view: &View<'_>, revisions: &Revisions<'_>, ids: &mut Vec<Text>, plan: &
     };
     let numbers = numbers(&view.limits(revisions), &view.counts(&is_new));
     if numbers.up > 0 {
-        *ids = pods::ids(view, usize::try_from(numbers.up_limit).unwrap_or(0));
+        let room = if view.desired.claims.is_empty() { view.seen.room.pods } else { usize::MAX };
+        *ids = pods::ids(view, usize::try_from(numbers.up_limit).unwrap_or(0), room);
         return scale_out(view, revisions, &numbers, ids, plan);
     }
     delete_released(view, plan);
@@ -106,15 +107,15 @@ fn scale_out(
     }
     let old = usize::try_from(numbers.up_old).unwrap_or(0);
     let mut changed = false;
-    let room = if view.desired.claims.is_empty() { view.seen.room.pods } else { usize::MAX };
-    for (index, id) in ids.iter().enumerate().take(room) {
+    for (index, id) in ids.iter().enumerate() {
         let revision = if index < old { &revisions.current } else { &revisions.update };
         create(view, revision, id, plan);
         changed = true;
     }
     if !changed && limit > 0 {
-        plan.reasons
-            .push("a pod that is to come back with its claims waits until the old one has ended".to_owned());
+        plan.reasons.push(
+            "a pod that is to come back with its claims waits until what is deleted has gone".to_owned(),
+        );
     }
     // Pods that cannot be made, for instance because of a quota, must not hold up the update of those that exist.
     changed && !is_failing(view)

@@ -17,6 +17,7 @@ use super::{
     plan::is_preparing_delete,
     pods, scale,
     view::{Revisions, View, is_on, revision_label},
+    waits,
 };
 use crate::{
     effect::Effect,
@@ -48,6 +49,7 @@ pub(super) fn run(view: &View<'_>, revisions: &Revisions<'_>, scaled: bool, plan
     let roles: BTreeMap<&Text, Role> =
         chosen.iter().map(|pod| (&pod.metadata.name, role(view, &changes, pod))).collect();
     maintain(view, revisions, &others, &roles, plan);
+    waits::tell(view, &others, plan);
     if scaled {
         return;
     }
@@ -184,7 +186,8 @@ fn next(
     let options = &view.desired.in_place;
     let is_complete = || in_place::completion(pod, options, others).is_complete();
     let settle = || {
-        let is_on_target = is_on(pod, &revisions.update);
+        // Whoever is chosen has to move, be it back to the current revision.
+        let is_on_target = role == Role::Idle && is_on(pod, &revisions.update);
         lifecycle::settle(pod, view.desired.lifecycle.as_ref(), is_on_target, &is_complete, view.now())
     };
     // Without a node nothing can become ready: once there is one, a single write says both.

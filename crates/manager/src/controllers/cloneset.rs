@@ -28,6 +28,9 @@ const TELL_EVERY: SignedDuration = SignedDuration::from_secs(5);
 /// When to look again after a pass that changed something, if its changes are not heard of before.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
+/// When to try again what can wait and was refused.
+const TRY_AGAIN: Duration = Duration::from_secs(60);
+
 /// The controller.
 pub fn controller(shared: &Shared) -> Controller {
     let caches = &shared.caches;
@@ -73,9 +76,6 @@ async fn pass(observer: &Observer, context: &Context, key: &ObjectKey) -> Result
             return Err(unreadable(context, object, problem).await);
         }
     };
-    if set.metadata.deletion_timestamp.is_some() {
-        return Ok(Next::Done);
-    }
     let room =
         Room { pods: context.room((POD, None), PASS), status: context.room((POD, Some("status")), PASS) };
     let Some(seen) = observer.observe(context, key, set, room) else {
@@ -108,8 +108,12 @@ async fn pass(observer: &Observer, context: &Context, key: &ObjectKey) -> Result
         observer.has_told(key, seen.now);
     }
     context.rest(key, rest(seen.pods.len()));
-    outcome.ok()?;
+    // A grace period ends on time, whatever else fails.
+    plan.wake_after.into_iter().for_each(|after| context.again(key, after));
+    let (serious, can_wait) = report::serious(&told, outcome);
+    serious.ok()?;
     written?;
     let again = counts_later.then_some(LOOK_AGAIN);
-    Ok([plan.wake_after, again].into_iter().flatten().min().into())
+    let later = can_wait.then_some(TRY_AGAIN);
+    Ok([plan.wake_after, again, later].into_iter().flatten().min().into())
 }

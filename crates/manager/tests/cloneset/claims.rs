@@ -302,3 +302,20 @@ async fn of_many_changes_at_once_no_claim_is_left(stage: &mut Stage) -> Outcome 
     Ok(())
 }
 managed!(of_many_changes_at_once_no_claim_is_left, []);
+
+/// CLONESET-8: claims go with the set as well, also those that would be used again.
+async fn claims_go_with_the_set(stage: &mut Stage) -> Outcome {
+    let spec = json!({"replicas": 2, "scaleStrategy": {"enablePVCReuse": true}});
+    let stored = Stored::start(stage, "delete-claims", json!({"spec": spec})).await;
+    let sandbox = &stored.demo.sandbox;
+    assert_eq!(sandbox.list::<PersistentVolumeClaim>().await.len(), 4);
+    sandbox.delete::<kruise_api::cloneset::v1beta1::CloneSet>("demo").await;
+    let look = async || {
+        let claims = sandbox.list::<PersistentVolumeClaim>().await.len();
+        let pods = stored.demo.all_pods().await.len();
+        seen(claims + pods == 0, format!("{claims} claims, {pods} pods"))
+    };
+    sandbox.eventually("pods and claims are gone", look).await;
+    Ok(())
+}
+managed!(claims_go_with_the_set, []);

@@ -122,7 +122,8 @@ async fn pods_are_added_one_after_the_other_if_so_wanted(stage: &mut Stage) -> O
     let seen = film.appearances();
     assert_eq!(seen.len(), 4, "{seen:?}");
     let apart: Vec<Duration> = seen.windows(2).skip(1).map(|two| two[1].1 - two[0].1).collect();
-    assert!(apart.iter().all(|time| *time >= Duration::from_secs(10)), "{apart:?}");
+    // Since when a pod is ready is told in whole seconds, so up to one of the ten may be gone already.
+    assert!(apart.iter().all(|time| *time >= Duration::from_secs(9)), "{apart:?}");
     let events = demo.events("ScaleUpLimited").await;
     let told =
         |limit: usize| format!("scaleUp is limited because of scaleStrategy.maxUnavailable, limit: {limit}");

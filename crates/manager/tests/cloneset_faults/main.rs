@@ -11,11 +11,13 @@ mod many;
 mod pace;
 mod process;
 mod settings;
+mod timers;
 mod truth;
 mod user;
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use kruise_runtime::random::Random;
 use kruise_sim::Sim;
 
@@ -29,6 +31,22 @@ const DEEDS: u64 = 9;
 /// How long everything may take after the faults have stopped.
 const PATIENCE: u32 = 3600;
 
+/// How long a plan may rest on what was true before.
+fn memory(class: Class) -> SignedDuration {
+    SignedDuration::from_secs(match class {
+        Class::Crash => 15,
+        Class::LateReads | Class::MergedEvents => 60,
+        // A call may take effect long after it was planned, and a read may be as old as the last change of anything.
+        Class::OldReads
+        | Class::LostEvents
+        | Class::Refusals
+        | Class::LostAnswers
+        | Class::LateReadsAndLostAnswers
+        | Class::Storm
+        | Class::CrashInStorm => 240,
+    })
+}
+
 async fn story(seed: u64, class: Class) -> Result<(), String> {
     let mut sim = Sim::builder().seed(seed).nodes(3).without_events().start();
     let mut user = User::new(&mut sim).await;
@@ -38,7 +56,7 @@ async fn story(seed: u64, class: Class) -> Result<(), String> {
 
 async fn play(sim: &mut Sim, user: &mut User, seed: u64, class: Class) -> Result<(), String> {
     let mut history = sim.history();
-    let mut truth = Truth::new(user.uses_claims());
+    let mut truth = Truth::new(user.uses_claims(), memory(class));
     let random = Random::seeded(seed);
     let resync = class.loses_events().then_some(Duration::from_secs(60));
     class.begin(sim);

@@ -7,9 +7,6 @@ use kruise_api::labels;
 use kruise_sim::{Sim, history::Recorder};
 use serde_json::Value;
 
-/// How long a plan may rest on what was true before: lagging reads, slow calls and their retries together.
-const MEMORY: SignedDuration = SignedDuration::from_secs(240);
-
 /// The numbers of a spec.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
@@ -23,6 +20,8 @@ struct Wanted {
 #[derive(Default)]
 pub(crate) struct Truth {
     claims_matter: bool,
+    /// How long a plan may rest on what was true before: lagging reads, slow calls and their retries together.
+    memory: SignedDuration,
     pods: BTreeMap<String, Value>,
     claims: BTreeMap<String, Value>,
     /// The image of each revision.
@@ -65,6 +64,17 @@ fn serves(pod: &Value) -> bool {
         && label(pod, labels::LIFECYCLE_STATE) != "PreparingNormal"
 }
 
+/// Whatever happens to a pod: it is the same one, on its node, with its address.
+fn stays_in_place(before: &Value, after: &Value) -> Result<(), String> {
+    for path in ["/metadata/uid", "/spec/nodeName", "/status/podIP"] {
+        let (old, new) = (text(before, path), text(after, path));
+        if !old.is_empty() && old != new && is_active(after) {
+            return Err(format!("pod {} changed {path} from {old} to {new}", after["metadata"]["name"]));
+        }
+    }
+    Ok(())
+}
+
 fn wanted(set: &Value) -> Wanted {
     let rolling = &set["spec"]["updateStrategy"]["rollingUpdate"];
     let number = |value: &Value| value.as_i64().unwrap_or(0);
@@ -79,8 +89,8 @@ fn wanted(set: &Value) -> Wanted {
 }
 
 impl Truth {
-    pub(crate) fn new(claims_matter: bool) -> Self {
-        Self { claims_matter, ..Self::default() }
+    pub(crate) fn new(claims_matter: bool, memory: SignedDuration) -> Self {
+        Self { claims_matter, memory, ..Self::default() }
     }
 
     pub(crate) fn set_is_deleted(&mut self) {
@@ -126,12 +136,13 @@ impl Truth {
         } else {
             self.set = Some(set);
         }
-        self.specs.retain(|(until, _)| now.duration_since(*until) < MEMORY);
+        let memory = self.memory;
+        self.specs.retain(|(until, _)| now.duration_since(*until) < memory);
     }
 
     /// The specs that a plan of this moment may rest on.
     fn recent(&self, now: Timestamp) -> Vec<Wanted> {
-        let old = self.specs.iter().filter(|(until, _)| now.duration_since(*until) < MEMORY);
+        let old = self.specs.iter().filter(|(until, _)| now.duration_since(*until) < self.memory);
         old.map(|(_, wanted)| *wanted).chain(self.set.as_ref().map(wanted)).collect()
     }
 
@@ -142,12 +153,15 @@ impl Truth {
         let by_hand = went
             && !self.lost.contains(&name)
             && (gone || !is_active(&pod) || condition(&pod, "InPlaceUpdateReady") == Some(false));
+        if let Some(before) = before.as_ref().filter(|_| !gone) {
+            stays_in_place(before, &pod)?;
+        }
         if !gone {
             self.tells_the_truth(&pod)?;
             self.pods.insert(name.clone(), pod);
         }
         let recent = self.recent(now);
-        let is_going = self.deleted_at.is_some_and(|at| now.duration_since(at) < MEMORY);
+        let is_going = self.deleted_at.is_some_and(|at| now.duration_since(at) < self.memory);
         let active = i64::try_from(self.pods.values().filter(|pod| is_active(pod)).count()).unwrap();
         let most = recent.iter().map(|spec| spec.replicas + spec.max_surge).max().unwrap_or(i64::MAX);
         if is_new && !is_going && active > most {
@@ -155,7 +169,7 @@ impl Truth {
         }
         if by_hand && !is_going {
             let serving = i64::try_from(self.pods.values().filter(|pod| serves(pod)).count()).unwrap();
-            let recent_loss = |at: &&Timestamp| now.duration_since(**at) < MEMORY;
+            let recent_loss = |at: &&Timestamp| now.duration_since(**at) < self.memory;
             let losses = i64::try_from(self.losses.iter().filter(recent_loss).count()).unwrap();
             let fewest = recent.iter().map(|spec| spec.replicas).min().unwrap_or(0);
             let allowed = recent.iter().map(|spec| spec.max_unavailable).max().unwrap_or(0);

@@ -20,7 +20,7 @@ pub(crate) struct User {
     is_there: bool,
 }
 
-fn api(sim: &Sim, group: &str, version: &str, kind: &str, plural: &str) -> Api<DynamicObject> {
+pub(crate) fn api(sim: &Sim, group: &str, version: &str, kind: &str, plural: &str) -> Api<DynamicObject> {
     let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural);
     Api::namespaced_with(sim.client(), "default", &resource)
 }
@@ -29,7 +29,7 @@ pub(crate) fn sets(sim: &Sim) -> Api<DynamicObject> {
     api(sim, "apps.kruise.io", "v1beta1", "CloneSet", "clonesets")
 }
 
-fn pods(sim: &Sim) -> Api<DynamicObject> {
+pub(crate) fn pods(sim: &Sim) -> Api<DynamicObject> {
     api(sim, "", "v1", "Pod", "pods")
 }
 

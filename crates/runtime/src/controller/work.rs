@@ -98,7 +98,12 @@ impl Worker {
         if !matches!(end, End::TooEarly) {
             metrics.reconcile_time.observe(&[name], took.as_secs_f64());
         }
-        span.in_scope(|| self.conclude(&key, end, took));
+        let concluding = async { span.in_scope(|| self.conclude(&key, end, took)) };
+        if let Err(message) = caught(concluding).await {
+            // A key that is never given back would never be worked on again.
+            error!(controller = name, %key, panic = message, "panicked at the end of a reconcile");
+            self.queue.failed(&key, Duration::ZERO);
+        }
     }
 
     async fn pass(&self, key: &ObjectKey) -> End {

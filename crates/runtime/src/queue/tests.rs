@@ -177,3 +177,16 @@ async fn a_bucket_tells_how_much_it_has_room_for() {
     assert_eq!(bucket.room(Instant::now(), second), 1, "others have taken what comes next");
     assert_eq!(Bucket::new(0.0, 1).room(Instant::now(), second), usize::MAX, "no rate, no limit");
 }
+
+/// Times come from fields that people write, and the largest number means "never".
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_put_off_for_ever_still_comes_when_it_changes() {
+    let queue = queue();
+    queue.add_after(key("a"), Duration::MAX);
+    assert!(nothing_for(&queue, Duration::from_secs(3600)).await);
+    queue.add(key("a"));
+    assert_eq!(next(&queue).await, "a");
+    queue.rest(&key("a"), Duration::MAX);
+    queue.failed(&key("a"), Duration::MAX);
+    assert!(queue.is_idle());
+}

@@ -119,12 +119,16 @@ pub(crate) fn each_seed<F: Future<Output = Result<(), String>>>(
     seeds: std::ops::Range<u64>,
     story: impl Fn(u64) -> F,
 ) {
-    let wanted: Option<u64> = std::env::var("KRUISE_SEED").ok().and_then(|seed| seed.parse().ok());
+    let wanted: Option<u64> = std::env::var("KRUISE_SEED").ok().map(|seed| seed.parse().expect("a seed"));
+    assert!(wanted.is_none_or(|seed| seeds.contains(&seed)), "this test has the seeds {seeds:?}");
     let mut failed = Vec::new();
     for seed in seeds.filter(|seed| wanted.is_none_or(|wanted| wanted == *seed)) {
         if let Err(problem) = one_seed(seed, &story) {
+            let (package, file) = (env!("CARGO_PKG_NAME"), env!("CARGO_CRATE_NAME"));
+            let thread = std::thread::current();
+            let test = thread.name().unwrap_or_default();
             failed.push(format!(
-                "seed {seed} failed: {problem}\nreplay it with KRUISE_SEED={seed} and the name of this test"
+                "seed {seed} failed: {problem}\nreplay it: KRUISE_SEED={seed} cargo test -p {package} --test {file} {test}"
             ));
         }
     }

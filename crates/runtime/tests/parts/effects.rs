@@ -214,6 +214,54 @@ async fn a_deletion_that_follows_another_waits_for_it_and_is_left_out_when_it_fa
     assert!(maps(&stage.sim).get_opt("its-claim").await.unwrap().is_none());
 }
 
+/// The pod goes, and only this plan knew that its claims go with it.
+#[tokio::test(start_paused = true)]
+async fn what_follows_a_write_without_a_clear_answer_is_sent_behind_it_later() {
+    let lost = Answer::Timeout(Duration::from_secs(60));
+    let cases = [
+        (1, Happens::After, lost),
+        (1, Happens::Before, Answer::Internal),
+        (2, Happens::Before, Answer::TooManyRequests),
+    ];
+    for (nth, happens, answer) in cases {
+        let stage = stage().await;
+        let mut effects = Vec::new();
+        for (name, follows) in [("pod", false), ("claim", true), ("second", true)] {
+            let uid = create(&stage.sim, name).await.metadata.uid.unwrap();
+            let target = Target::with_uid(CONFIG_MAP, ObjectKey::new("default", name), uid.into());
+            effects.push(Effect::Delete { target, grace: None, follows });
+        }
+        let calls = Calls { method: Some(http::Method::DELETE), path: "/configmaps".to_owned() };
+        fault(&stage.sim, calls, nth, happens, answer);
+        assert!(stage.executor.act(&key(), &effects).await.ok().is_err());
+        let again = stage.executor.clear_doubts(&key()).await;
+        assert!(again.failed.is_empty(), "{again:?}");
+        assert!(stage.freshness.take_doubts(&key()).is_empty());
+        for name in ["pod", "claim", "second"] {
+            assert!(maps(&stage.sim).get_opt(name).await.unwrap().is_none(), "{name} is left");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_follows_a_write_that_is_refused_when_it_is_sent_again_is_left_out() {
+    let stage = stage().await;
+    let claim = create(&stage.sim, "claim").await.metadata.uid.unwrap();
+    create(&stage.sim, "pod").await;
+    let delete = |name: &str, uid: &str, follows| Effect::Delete {
+        target: Target::with_uid(CONFIG_MAP, ObjectKey::new("default", name), uid.into())
+            .at_version("1".into()),
+        grace: None,
+        follows,
+    };
+    let uid = maps(&stage.sim).get("pod").await.unwrap().metadata.uid.unwrap();
+    stage.freshness.doubt(&key(), delete("pod", &uid, false));
+    stage.freshness.doubt(&key(), delete("claim", &claim, true));
+    assert!(stage.executor.clear_doubts(&key()).await.failed.is_empty());
+    assert!(maps(&stage.sim).get_opt("claim").await.unwrap().is_some());
+    assert!(stage.freshness.take_doubts(&key()).is_empty());
+}
+
 #[tokio::test(start_paused = true)]
 async fn events_are_told_only_of_what_happened() {
     let stage = stage().await;

@@ -36,6 +36,10 @@ pub(super) struct World {
     pub(super) slow_end: bool,
     /// While set, each pass dies after a part of its effects, and its status is not written.
     pub(super) crash: Option<u64>,
+    /// Whether somebody answers the hooks of pods, each third second.
+    pub(super) answers: bool,
+    /// How much a pass may write.
+    pub(super) room: Room,
     seed: u64,
     serial: u64,
 }
@@ -72,6 +76,8 @@ impl World {
             quota: usize::MAX,
             slow_end: false,
             crash: None,
+            answers: false,
+            room: Room::default(),
             seed: 7,
             serial: 0,
         }
@@ -130,7 +136,7 @@ impl World {
             now: self.now,
             gates: Arc::new(self.gates.clone()),
             exclude_preparing_delete: false,
-            room: Room::default(),
+            room: self.room,
             resize_subresource: true,
             seed: self.seed,
         }
@@ -155,6 +161,11 @@ impl World {
             }
             let result = self.act(effect);
             happened = result.is_ok();
+            // As the controller does: the next pods get other ids once these were made, or where a stranger has the name.
+            let is_taken = result.as_ref().is_err_and(|error| error.ends_with("already exists"));
+            if matches!(purpose, Purpose::CreatePod(_)) && (happened || is_taken) {
+                self.seed += 1;
+            }
             let reference = reference(&seen.set);
             let event = match &result {
                 Ok(()) => purpose.done(&reference),
@@ -250,6 +261,15 @@ impl World {
         self.now += SignedDuration::from_secs(1);
         let now = self.now.to_string();
         self.pods.retain(|_, pod| pod["metadata"]["deletionTimestamp"].is_null());
+        // The garbage collector: claims that were given to a pod go with it.
+        let pods = &self.pods;
+        self.claims.retain(|_, claim| {
+            let owner = &claim["metadata"]["ownerReferences"][0];
+            owner["kind"] != "Pod" || pods.contains_key(owner["name"].as_str().unwrap())
+        });
+        if self.answers && self.now.as_second() % 3 == 0 {
+            self.answer();
+        }
         for pod in self.pods.values_mut() {
             if pod["status"]["phase"] == "Failed" {
                 continue;
@@ -283,6 +303,18 @@ impl World {
                     pod,
                     &json!({"status": {"conditions": [{"type": kind, "status": text, "lastTransitionTime": now}]}}),
                 );
+            }
+        }
+    }
+
+    /// Lets pods through the hooks that wait for the labels `update` and `delete`.
+    fn answer(&mut self) {
+        for name in self.names() {
+            match self.state(&name) {
+                "PreparingUpdate" => self.label(&name, "update", "go"),
+                "Updated" => self.label(&name, "update", "hold"),
+                "PreparingDelete" => self.label(&name, "delete", "go"),
+                _ => {}
             }
         }
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::kit::{World, time};
 use crate::{
-    cloneset::{Desired, Observed, Plan, Purpose, plan, view::View, view::is_on},
+    cloneset::{Desired, Observed, Plan, Purpose, Room, plan, view::View, view::is_on},
     effect::Effect,
     lifecycle,
     object::POD,
@@ -293,6 +293,10 @@ enum Deed {
     Pause(bool),
     Delete(usize),
     Specify(usize),
+    /// Other labels: the set lets it go.
+    Release(usize),
+    /// It ends by itself.
+    Fail(usize),
 }
 
 fn deed() -> impl Strategy<Value = Deed> {
@@ -303,6 +307,8 @@ fn deed() -> impl Strategy<Value = Deed> {
         any::<bool>().prop_map(Deed::Pause),
         (0..6_usize).prop_map(Deed::Delete),
         (0..6_usize).prop_map(Deed::Specify),
+        (0..6_usize).prop_map(Deed::Release),
+        (0..6_usize).prop_map(Deed::Fail),
     ]
 }
 
@@ -323,6 +329,16 @@ impl World {
                     self.label(name, "apps.kruise.io/specified-delete", "true");
                 }
             }
+            Deed::Release(index) => {
+                if let Some(name) = self.names().get(*index) {
+                    self.label(name, "app", "other");
+                }
+            }
+            Deed::Fail(index) => {
+                if let Some(name) = self.names().get(*index) {
+                    self.pods.get_mut(name).unwrap()["status"]["phase"] = "Failed".into();
+                }
+            }
         }
     }
 }
@@ -333,12 +349,23 @@ proptest! {
     /// CLONESET-34: also when the process dies after any part of a plan.
     #[test]
     fn plans_reach_the_goal_and_stay_there(
-        surge in 0..3_u32, away in 1..3_u32, policy in proptest::sample::select(vec!["ReCreate", "InPlaceIfPossible"]),
-        slow_end in any::<bool>(), claims in any::<bool>(), crash in proptest::option::of(0..9_u64), deeds in proptest::collection::vec((deed(), 0..4_usize), 1..8),
+        surge in 0..3_u32, away in 1..3_u32, policy in proptest::sample::select(vec!["ReCreate", "InPlaceIfPossible", "InPlaceOnly"]),
+        hooked in any::<bool>(), rollback in any::<bool>(), room in 1..5_usize, slow_end in any::<bool>(), claims in any::<bool>(), crash in proptest::option::of(0..9_u64), deeds in proptest::collection::vec((deed(), 0..4_usize), 1..8),
     ) {
         let mut world = World::new(json!({"replicas": 3, "updateStrategy": {"rollingUpdate": {
-            "maxSurge": surge, "maxUnavailable": away, "podUpdatePolicy": policy}}}));
+            "maxSurge": if policy == "InPlaceOnly" { 0 } else { surge }, "maxUnavailable": away, "podUpdatePolicy": policy}}}));
         world.slow_end = slow_end;
+        world.room = Room { pods: room, status: room };
+        if rollback {
+            world = world.with_gate(Gate::CloneSetPartitionRollback);
+        }
+        if hooked {
+            world.answers = true;
+            world.edit(json!({
+                "lifecycle": {"inPlaceUpdate": {"labelsHandler": {"update": "hold"}}, "preDelete": {"labelsHandler": {"delete": "hold"}}},
+                "template": {"metadata": {"labels": {"app": "web", "update": "hold", "delete": "hold"}}},
+            }));
+        }
         if claims {
             world.edit(json!({"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {}}], "scaleStrategy": {"enablePVCReuse": slow_end}}));
         }
@@ -359,7 +386,9 @@ proptest! {
         let old = count(view.pods.iter().filter(|pod| !is_on(pod, &revisions.update)).count());
         prop_assert_eq!(count(view.pods.len()), desired.replicas);
         prop_assert!(old <= desired.partition);
-        prop_assert!(view.pods.iter().all(|pod| view.is_available(pod)));
+        // One that was let through its hook and is not to be updated any more waits on for its turn.
+        let waits = |pod: &Pod| !is_on(pod, &revisions.update) && lifecycle::is(pod, &kruise_api::lifecycle::State::PreparingUpdate);
+        prop_assert!(view.pods.iter().all(|pod| view.is_available(pod) || waits(pod)));
         if claims {
             // With reuse the claim of a pod that a person deleted waits for a later pod.
             let is_whole = |pod: &String| world.claims.contains_key(&format!("data-{pod}"));

@@ -73,6 +73,26 @@ fn a_pod_with_other_labels_is_let_go_with_its_claims() {
     assert_eq!((world.pods.len(), &world.set["status"]["replicas"]), (6, &json!(5)));
 }
 
+/// CLONESET-6: once the pod is let go, nothing tells any more whose claims they are.
+#[test]
+fn claims_follow_a_pod_that_is_let_go_also_when_the_process_dies_in_between() {
+    for (reuse, crash) in [(true, 0), (true, 1), (true, 2), (false, 0), (false, 1), (false, 2)] {
+        let mut world = World::resting(claims(reuse));
+        let free = world.names().remove(0);
+        world.label(&free, "app", "other");
+        world.crash = Some(crash);
+        world.passes(1);
+        world.crash = None;
+        world.rest();
+        assert_eq!((world.pods.len(), world.claims.len()), (3, 6), "{reuse} {crash}");
+        assert_eq!(world.pods[&free]["metadata"]["ownerReferences"], json!([]));
+        for claim in ["data", "log"] {
+            let owners = &world.claims[&format!("{claim}-{free}")]["metadata"]["ownerReferences"];
+            assert_eq!((&owners[0]["kind"], &owners[0]["name"]), (&json!("Pod"), &json!(free)));
+        }
+    }
+}
+
 /// CLONESET-8: the garbage collector does the rest.
 #[test]
 fn a_set_that_is_deleted_does_nothing() {
@@ -259,6 +279,44 @@ fn claims_of_a_pod_whose_deletion_failed_stay() {
     assert_eq!((deletions, world.pods.len(), world.claims.len()), (2, 2, 4));
 }
 
+/// What goes with a pod stays with a pod that has to wait for its turn, also when the template has no claims any more.
+#[test]
+fn claims_of_a_pod_whose_deletion_has_no_room_stay() {
+    let mut world = World::resting(claims(true));
+    world.room.pods = 1;
+    world.edit(json!({"replicas": 0, "volumeClaimTemplates": null}));
+    while world.pods.len() > 1 {
+        world.pass();
+    }
+    let left = world.names().remove(0);
+    let claims: Vec<&String> = world.claims.keys().collect();
+    assert_eq!(claims, [&format!("data-{left}"), &format!("log-{left}")]);
+    world.rest();
+    assert_eq!((world.pods.len(), world.claims.len()), (0, 0));
+}
+
+/// A claim that is being deleted waits for its pod to end, and is gone a moment later: a pod made in between would wait
+/// for it for ever.
+#[test]
+fn a_pod_comes_back_only_when_a_claim_that_goes_has_gone() {
+    let mut world = World::resting(claims(true));
+    let gone = world.names().remove(0);
+    let log = format!("log-{gone}");
+    world.claims.get_mut(&log).unwrap()["metadata"]["deletionTimestamp"] = world.now.to_string().into();
+    world.delete_pod(&gone);
+    let plan = world.pass();
+    assert_eq!(plan.purposes, [], "no other takes its place");
+    assert_eq!(
+        plan.reasons,
+        ["a pod that is to come back with its claims waits until what is deleted has gone"]
+    );
+    world.claims.remove(&log);
+    assert_eq!(world.pass().purposes, [Purpose::CreateClaim(log.as_str().into())]);
+    assert_eq!(world.pass().purposes, [Purpose::CreatePod(gone.as_str().into())]);
+    world.rest();
+    assert_eq!((world.pods.len(), world.claims.len()), (2, 4));
+}
+
 /// CLONESET-19
 #[test]
 fn a_failed_pod_keeps_its_claims_and_another_id_is_used() {
@@ -326,6 +384,22 @@ fn the_same_pods_and_seed_give_the_same_names() {
     other.seed += 1;
     assert_ne!(crate::cloneset::plan(&other).purposes, first);
     assert!(first.iter().all(|one| matches!(one, Purpose::CreatePod(_))));
+}
+
+/// A slip of the finger must not keep the manager from everybody else's work.
+#[test]
+fn a_pass_plans_a_bounded_number_of_pods_whatever_is_wanted() {
+    for spec in [json!({}), claims(true), claims(false)] {
+        let mut world = World::resting(spec);
+        world.edit(json!({"replicas": i32::MAX}));
+        let planned = world.purposes().len();
+        assert!((100..10_000).contains(&planned), "{planned}");
+    }
+    let mut world = World::resting(json!({}));
+    world.edit(json!({"replicas": i32::MAX}));
+    let mut seen = world.seen();
+    seen.room.pods = 7;
+    assert_eq!(crate::cloneset::plan(&seen).purposes.len(), 7, "what can be written in one pass");
 }
 
 /// Pods that cannot be made do not hold up the update of those that exist.

@@ -114,6 +114,39 @@ fn a_larger_partition_takes_pods_back_only_with_the_gate() {
     }
 }
 
+/// CLONESET-24, with a hook: each pod that goes back asks it once, and is where it should be in the end.
+#[test]
+fn pods_that_are_taken_back_wait_for_their_hook() {
+    let mut world = World::new(in_place(json!({
+        "lifecycle": {"inPlaceUpdate": {"labelsHandler": {"h": "true"}}},
+        "template": {"metadata": {"labels": {"app": "web", "h": "true"}}},
+    })))
+    .with_gate(Gate::CloneSetPartitionRollback);
+    world.rest();
+    world.rolling(json!({"partition": 3}));
+    world.image("app:v2");
+    release_in_turn(&mut world, 2);
+    assert_eq!(updated(&world), 2);
+    world.rolling(json!({"partition": 5}));
+    release_in_turn(&mut world, 2);
+    assert_eq!(updated(&world), 0);
+    assert!(world.names().iter().all(|name| world.state(name) == "Normal"));
+}
+
+/// Lets so many pods through their hooks, one after the other.
+fn release_in_turn(world: &mut World, count: usize) {
+    for _ in 0..count {
+        world.rest();
+        let waits = |name: &String| world.state(name) == "PreparingUpdate";
+        let name = world.names().into_iter().find(waits).expect("a pod waits for its hook");
+        world.label(&name, "h", "false");
+        world.rest();
+        assert_eq!(world.state(&name), "Updated");
+        world.label(&name, "h", "true");
+    }
+    world.rest();
+}
+
 /// CLONESET-25
 #[test]
 fn scaling_during_a_partition_keeps_the_old_pods() {
@@ -368,6 +401,26 @@ fn many_changes_in_a_row_end_with_the_last() {
     }
 }
 
+/// CLONESET-36: what only a revision in between has changed is changed too.
+#[test]
+fn each_container_ends_with_the_last_template_also_where_only_one_in_between_changed_it() {
+    let images = |first: &str, second: &str| json!({"template": {"spec": {"containers": [{"name": "a", "image": first}, {"name": "b", "image": second}]}}});
+    let mut world = World::resting(in_place(images("a:v1", "b:v1")));
+    let before: Vec<String> = world.uids().into_iter().map(str::to_owned).collect();
+    world.edit(images("a:v1", "b:v2"));
+    world.passes(4);
+    world.edit(images("a:v2", "b:v2"));
+    world.passes(4);
+    world.edit(images("a:v2", "b:v1"));
+    world.rest();
+    assert_eq!(world.uids(), before);
+    for pod in world.pods.values() {
+        let containers = &pod["spec"]["containers"];
+        assert_eq!([&containers[0]["image"], &containers[1]["image"]], ["a:v2", "b:v1"]);
+    }
+    assert_eq!(world.available(), 5);
+}
+
 /// CLONESET-37
 #[test]
 fn switching_to_short_labels_updates_nothing() {
@@ -452,6 +505,46 @@ fn a_hook_holds_each_pod_before_and_after_its_update() {
     );
 }
 
+/// Every waiting state says why, once it lasts.
+#[test]
+fn pods_that_wait_for_long_say_what_for() {
+    let hook = json!({"labelsHandler": {"h": "true"}});
+    let hooked = |name: &str| {
+        in_place(json!({
+            "replicas": 2,
+            "updateStrategy": {"rollingUpdate": {"maxUnavailable": 2}},
+            "lifecycle": {name: hook},
+            "template": {"metadata": {"labels": {"app": "web", "h": "true"}}},
+        }))
+    };
+    let mut updates = World::resting(hooked("inPlaceUpdate"));
+    updates.image("app:v2");
+    let mut deletes = World::resting(hooked("preDelete"));
+    deletes.edit(json!({"replicas": 0}));
+    for (world, why) in
+        [(&mut updates, "its hook inPlaceUpdate to let it be updated"), (&mut deletes, "its hook preDelete")]
+    {
+        world.passes(4);
+        assert_eq!(world.pass().reasons, [""; 0], "it may be over soon");
+        world.rest();
+        let first = world.names().remove(0);
+        assert_eq!(world.pass().reasons, [format!("pod {first} waits for {why}, and 1 more wait")]);
+    }
+    let mut stuck = World::resting(in_place(json!({"replicas": 1})));
+    let name = stuck.names().remove(0);
+    stuck.image("app:v2");
+    stuck.passes(2);
+    for _ in 0..60 {
+        // The node does not start its container anew.
+        let status = stuck.pods[&name]["status"]["containerStatuses"].clone();
+        stuck.passes(1);
+        stuck.pods.get_mut(&name).unwrap()["status"]["containerStatuses"] = status;
+    }
+    let reasons = stuck.pass().reasons;
+    let expected = format!("pod {name} waits for the end of its update in place: ");
+    assert!(reasons.iter().any(|reason| reason.starts_with(&expected)), "{reasons:?}");
+}
+
 /// INPLACE-44: the others go on, and the condition names the pod.
 #[test]
 fn a_pod_that_cannot_be_read_holds_up_nobody_else() {
@@ -496,8 +589,13 @@ fn new_amounts_of_cpu_reach_every_pod() {
     world.rest();
     let before: Vec<String> = world.uids().into_iter().map(str::to_owned).collect();
     world.edit(resources("200m"));
-    world.rest_while(&mut |world| assert!(world.available() >= 4));
-    assert_eq!(world.uids(), before);
+    let mut fewest = 5;
+    world.rest_while(&mut |world| fewest = fewest.min(world.available()));
+    assert_eq!(
+        (world.uids().iter().eq(&before), fewest),
+        (true, 4),
+        "one at a time, and counted as unavailable"
+    );
     assert!(
         world.pods.values().all(|pod| pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "200m")
     );
@@ -561,6 +659,29 @@ fn images_are_pulled_ahead_of_a_slow_update() {
         small.revisions[revision]["metadata"]["labels"]["apps.kruise.io/image-predownload-ignored"],
         "true"
     );
+}
+
+/// A job that is there already pulls the image as well, whoever made it; it is not ours to delete.
+#[test]
+fn a_job_of_somebody_else_that_has_the_name_is_as_good() {
+    let mut world = World::new(in_place(json!({}))).with_gate(Gate::PreDownloadImageForInPlaceUpdate);
+    world.rest();
+    world.rolling(json!({"partition": 4}));
+    world.image("app:v2");
+    let old: Vec<String> = world.revisions.keys().cloned().collect();
+    world.pass();
+    let revision = world.revisions.keys().find(|name| !old.contains(name)).unwrap().clone();
+    let job = format!("{revision}-main");
+    world
+        .jobs
+        .insert(job.clone(), json!({"metadata": {"name": job, "namespace": "default", "uid": "theirs"}}));
+    world.rest();
+    let labels = &world.revisions[&revision]["metadata"]["labels"];
+    assert_eq!(labels["apps.kruise.io/pre-predownload-created"], "true");
+    assert_eq!(world.count("FailedCreateImagePullJob"), 0);
+    world.rolling(json!({"partition": 0}));
+    world.rest();
+    assert_eq!((updated(&world), world.jobs.len()), (5, 1));
 }
 
 /// INPLACE-24, INPLACE-27: with a hold the pod is not ready while it waits, and only then.

@@ -15,6 +15,7 @@ use kruise_core::{
     nodeimage::Node,
     object::ObjectKey,
     pod::{Metadata, Pod},
+    pre_download,
     revision::Revision,
 };
 use kruise_runtime::{
@@ -77,7 +78,7 @@ impl Observer {
         Some(Observed {
             claims: metadata(caches.claims.by_index(BY_OWNER, &uid)),
             revisions: self.revisions(key, &uid),
-            jobs: metadata(caches.pull_jobs.by_index(BY_OWNER, &uid)),
+            jobs: self.jobs(key, &uid),
             pods,
             nodes,
             protected: BTreeSet::new(),
@@ -98,6 +99,22 @@ impl Observer {
         let unique: BTreeMap<_, _> =
             found.map(|revision| (revision.metadata.name.clone(), revision)).collect();
         unique.into_values().collect()
+    }
+
+    /// Those that the set controls, and those that have the names of its own.
+    fn jobs(&self, key: &ObjectKey, uid: &str) -> Vec<Arc<Metadata>> {
+        if !self.pulls_ahead() {
+            return Vec::new();
+        }
+        let jobs = &self.shared.caches.pull_jobs;
+        let names = self.revisions(key, uid);
+        let names = names.iter().flat_map(|revision| pre_download::names(revision));
+        let namesakes = names
+            .filter_map(|name| jobs.get(&ObjectKey { namespace: key.namespace.clone(), name }))
+            .filter(|job| !job.metadata.owner_references.iter().any(|owner| owner.uid == uid));
+        let mut found = jobs.by_index(BY_OWNER, uid);
+        found.extend(namesakes);
+        metadata(found)
     }
 
     /// The next pods get other ids once these were made.

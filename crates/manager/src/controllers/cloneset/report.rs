@@ -32,6 +32,19 @@ pub(super) fn told(plan: &Plan, set: &ObjectRef) -> Told {
     told
 }
 
+/// What went wrong, without what can wait: a job or an old revision that the server refuses must not put off the pods. And
+/// whether there was such.
+pub(super) fn serious(told: &Told, mut outcome: Outcome) -> (Outcome, bool) {
+    let all = outcome.failed.len();
+    outcome.failed.retain(|failure| {
+        let part = told.purposes.get(failure.index).map(Purpose::part);
+        let is_answered = matches!(failure.why, Why::Refused { .. } | Why::LeftOut);
+        !(is_answered && part == Some(Part::Housekeeping))
+    });
+    let can_wait = outcome.failed.len() < all;
+    (outcome, can_wait)
+}
+
 /// Tells of effects that did not happen, and what that means for the set.
 pub(super) async fn failures(told: &Told, outcome: &Outcome, context: &Context, key: &ObjectKey) -> Failures {
     let mut failures = Failures::default();
