@@ -1,7 +1,8 @@
 //! `cargo xtask coverage`: which acceptance scenarios of the specification have a test.
 //!
-//! A scenario is a numbered item below a heading "Acceptance scenarios". A test covers it when its doc comment
-//! carries the number, as in `CLONESET-12`.
+//! A scenario is a numbered item below a heading "Acceptance". A test covers it when its doc comment carries the number,
+//! as in `CLONESET-12`. A file with several lists has one that is headed "Acceptance scenarios"; the others are named by
+//! their section, as in `4.6-6`, or by the short name of [`SHORT`].
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,6 +11,9 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
+
+/// Lists whose scenarios tests call by another name than their section.
+const SHORT: [(&str, &str); 2] = [("6.5", "EJ"), ("7.4", "EL")];
 
 /// Prints what is missing, one line per file, and the sum.
 pub(crate) fn run(root: &Path) -> Result<()> {
@@ -27,12 +31,13 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let (mut covered_sum, mut total_sum) = (0, 0);
     let mut lines = Vec::new();
     for (file, prefix) in files_of(&index) {
-        let scenarios = scenarios_of(&read(&spec.join(&file))?);
-        let covered =
-            scenarios.keys().filter(|number| tested.contains(&format!("{prefix}-{number}"))).count();
-        for (number, title) in &scenarios {
-            if !tested.contains(&format!("{prefix}-{number}")) {
-                println!("missing {prefix}-{number}: {title}");
+        let scenarios = scenarios_of(&read(&spec.join(&file))?, &prefix);
+        let mut covered = 0;
+        for ((list, number), title) in &scenarios {
+            if tested.contains(&format!("{list}-{number}")) {
+                covered += 1;
+            } else {
+                println!("missing {list}-{number}: {title}");
             }
         }
         lines.push(format!("{file} {covered}/{}", scenarios.len()));
@@ -56,22 +61,35 @@ fn files_of(index: &str) -> Vec<(String, String)> {
     rows.collect()
 }
 
-/// Numbers and first words of the acceptance scenarios of one file.
-fn scenarios_of(text: &str) -> BTreeMap<u32, String> {
-    // The level of the heading that opened the list; a heading of its level or above closes it.
-    let mut open: Option<usize> = None;
+/// Lists, numbers and first words of the acceptance scenarios of one file.
+fn scenarios_of(text: &str, prefix: &str) -> BTreeMap<(String, u32), String> {
+    // The list, and the level of the heading that opened it; a heading of its level or above closes it.
+    let mut open: Option<(String, usize)> = None;
     let mut found = BTreeMap::new();
     for line in text.lines() {
         let level = line.chars().take_while(|letter| *letter == '#').count();
-        if level > 0 && open.is_none_or(|opened| level <= opened) {
-            open = line.to_lowercase().contains("acceptance scenarios").then_some(level);
+        if level > 0 && open.as_ref().is_none_or(|(_, opened)| level <= *opened) {
+            open = list_of(line, prefix).map(|list| (list, level));
         }
-        let Some((number, title)) = line.split_once(". ").filter(|_| open.is_some()) else { continue };
+        let Some(((number, title), (list, _))) = line.split_once(". ").zip(open.as_ref()) else { continue };
         if let Ok(number) = number.parse() {
-            found.entry(number).or_insert_with(|| title.chars().take(100).collect());
+            found.entry((list.clone(), number)).or_insert_with(|| title.chars().take(100).collect());
         }
     }
     found
+}
+
+/// The name of the list that a heading opens.
+fn list_of(heading: &str, prefix: &str) -> Option<String> {
+    let heading = heading.to_lowercase();
+    if heading.contains("acceptance scenarios") {
+        return Some(prefix.to_owned());
+    }
+    let (section, title) = heading.trim_start_matches(['#', ' ']).split_once(' ')?;
+    title.starts_with("acceptance").then(|| {
+        let short = SHORT.iter().find(|(number, _)| *number == section);
+        short.map_or(section, |(_, name)| name).to_owned()
+    })
 }
 
 /// Numbers in doc comments that stand directly before a function.
@@ -90,13 +108,15 @@ fn tested_numbers(source: &str) -> BTreeSet<String> {
     found
 }
 
-/// Words of a text that are a prefix in capitals, a dash and a number.
+/// Words of a text that are a list, in capitals or the number of a section, a dash and a number.
 fn numbers(text: &str) -> impl Iterator<Item = String> + '_ {
-    text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-').filter_map(|word| {
-        let (prefix, number) = word.split_once('-')?;
-        let named = !prefix.is_empty() && prefix.chars().all(|letter| letter.is_ascii_uppercase());
+    let parts = |letter: char| !letter.is_ascii_alphanumeric() && letter != '-' && letter != '.';
+    text.split(parts).map(|word| word.trim_end_matches('.')).filter_map(|word| {
+        let (list, number) = word.split_once('-')?;
+        let named = list.chars().all(|letter| letter.is_ascii_uppercase());
+        let section = list.chars().all(|letter| letter.is_ascii_digit() || letter == '.');
         let numbered = !number.is_empty() && number.chars().all(|letter| letter.is_ascii_digit());
-        (named && numbered).then(|| word.to_owned())
+        (!list.is_empty() && (named || section) && numbered).then(|| word.to_owned())
     })
 }
 
@@ -135,10 +155,19 @@ mod tests {
     #[test]
     fn only_items_below_the_heading_count() {
         let text = "## 1. Rules\n1. a rule\n## 16. Acceptance scenarios\n\n1. **Given** x\n   more\n### B\n2. y. z\n## 17. Notes\n3. no\n";
-        let scenarios = scenarios_of(text);
+        let scenarios = scenarios_of(text, "X");
+        let told = |number: u32, title: &str| (("X".to_owned(), number), title.to_owned());
+        assert_eq!(scenarios.into_iter().collect::<Vec<_>>(), [told(1, "**Given** x"), told(2, "y. z")]);
+    }
+
+    #[test]
+    fn further_lists_are_named_by_their_section() {
+        let text = "## 4.6 Acceptance\n1. a\n## 5.9 Acceptance scenarios\n1. b\n## 6.5 Acceptance\n1. c\n";
+        let lists: Vec<String> = scenarios_of(text, "X").into_keys().map(|(list, _)| list).collect();
+        assert_eq!(lists, ["4.6", "EJ", "X"]);
         assert_eq!(
-            scenarios.into_iter().collect::<Vec<_>>(),
-            [(1, "**Given** x".to_owned()), (2, "y. z".to_owned())]
+            numbers("Node daemon 4.6-1, 8.1-12: both. EJ-3.").collect::<Vec<_>>(),
+            ["4.6-1", "8.1-12", "EJ-3"]
         );
     }
 

@@ -10,7 +10,7 @@ mod tests;
 use kruise_core::{
     effect::{Effect, Patch, Target},
     object::Resource,
-    pod::Metadata,
+    pod::{Metadata, Pod},
 };
 use serde_json::Value;
 
@@ -25,4 +25,9 @@ fn careful_status_patch(resource: Resource, metadata: &Metadata, patch: Value) -
     let target = Target::with_uid(resource, metadata.key(), metadata.uid.clone());
     let target = target.at_version(metadata.resource_version.clone());
     Effect::Patch { target, subresource: Some("status"), patch: Patch::Merge(patch) }
+}
+
+/// The address of a pod as its status has it.
+fn pod_address(pod: &Pod) -> Option<String> {
+    Some(pod.status.pod_ip.to_string()).filter(|address| !address.is_empty())
 }

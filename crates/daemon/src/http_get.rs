@@ -123,10 +123,8 @@ pub async fn fetch(target: &Target, network: &dyn Network) -> Result<Page, Error
     for _ in 0..=MOST_REDIRECTS {
         let failed = |(problem, is_plain)| Error { url: target.url(), problem, is_plain };
         let (page, location) = once(&target, network).await.map_err(failed)?;
-        let next = location.filter(|_| (300..400).contains(&page.status)).and_then(|location| {
-            let uri: Uri = location.parse().ok()?;
-            follow(&target, &uri)
-        });
+        let sends_on = matches!(page.status, 301 | 302 | 303 | 307 | 308);
+        let next = location.filter(|_| sends_on).and_then(|location| follow(&target, &location));
         match next {
             Some(next) => target = next,
             None => return Ok(page),
@@ -136,19 +134,56 @@ pub async fn fetch(target: &Target, network: &dyn Network) -> Result<Page, Error
     Err(Error { url: target.url(), problem, is_plain: false })
 }
 
-/// Where a page sends us, if that is the same host and port.
-fn follow(target: &Target, uri: &Uri) -> Option<Target> {
+/// Where a page sends us, if that is the same host. Another port, and TLS, are still the pod.
+fn follow(target: &Target, location: &str) -> Option<Target> {
+    let location = location.split('#').next().filter(|place| !place.is_empty())?;
     let mut next = target.clone();
-    next.path = uri.path_and_query()?.as_str().to_owned();
-    if let Some(authority) = uri.authority() {
-        let https = uri.scheme_str() == Some("https");
-        let host = authority.host().trim_start_matches('[').trim_end_matches(']');
-        let port = authority.port_u16().unwrap_or(if https { 443 } else { 80 });
-        if host != target.host || port != target.port || https != target.https {
-            return None;
+    let scheme = if target.https { "https" } else { "http" };
+    let whole = match location.strip_prefix("//") {
+        Some(rest) => format!("{scheme}://{rest}"),
+        None => location.to_owned(),
+    };
+    let names_scheme = whole.split(['/', '?']).next().is_some_and(|start| start.contains(':'));
+    if !names_scheme {
+        next.path = joined(&target.rooted_path(), &whole);
+        return Some(next);
+    }
+    let uri: Uri = whole.parse().ok()?;
+    next.https = match uri.scheme_str()? {
+        "http" => false,
+        "https" => true,
+        _ => return None,
+    };
+    let authority = uri.authority()?;
+    let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+    if !host.eq_ignore_ascii_case(&target.host) {
+        return None;
+    }
+    next.port = authority.port_u16().unwrap_or(if next.https { 443 } else { 80 });
+    next.path = uri.path_and_query().map_or_else(|| "/".to_owned(), |path| path.as_str().to_owned());
+    // The page names the host itself, so the virtual host that was asked for is left.
+    next.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("host"));
+    Some(next)
+}
+
+/// Where a place is that is named as seen from a page of the same server.
+fn joined(here: &str, place: &str) -> String {
+    let path = here.split('?').next().unwrap_or_default();
+    let (place, query) = place.find('?').map_or((place, ""), |at| place.split_at(at));
+    if place.is_empty() {
+        return format!("{path}{query}");
+    }
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let whole = if place.starts_with('/') { place.to_owned() } else { format!("{folder}/{place}") };
+    let mut parts = Vec::new();
+    for part in whole.split('/').skip(1) {
+        match part {
+            "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
         }
     }
-    Some(next)
+    format!("/{}{query}", parts.join("/"))
 }
 
 type Failure = (String, bool);
@@ -293,6 +328,41 @@ mod tests {
         .await;
         assert_eq!(fetch(&target(port, "/a")).await.unwrap().body, b"c");
         assert_eq!(fetch(&target(port, "/a")).await.unwrap().status, 302);
+    }
+
+    /// DAEMON-9: only another host is an answer by itself; the pod at another port, or behind TLS, is still the pod.
+    #[tokio::test]
+    async fn the_same_host_is_asked_at_another_port() {
+        let (other, _others) = server(vec!["HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n".to_owned()]).await;
+        let to = format!("http://127.0.0.1:{other}/healthz");
+        let answer = format!("HTTP/1.1 301 Moved\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n");
+        let (port, _tasks) = server(vec![answer]).await;
+        assert_eq!(fetch(&target(port, "/")).await.unwrap().status, 500);
+    }
+
+    #[test]
+    fn places_are_followed_within_the_host_alone() {
+        let mut from = target(8080, "/a/b?x=1");
+        from.headers.push(("Host".to_owned(), "shop".to_owned()));
+        let to = |location: &str| follow(&from, location).map(|next| (next.url(), next.headers.len()));
+        let at = |url: &str, headers| Some((url.to_owned(), headers));
+        for (location, url) in [
+            ("login", "/a/login"),
+            ("/login?y=2#top", "/login?y=2"),
+            ("?y=2", "/a/b?y=2"),
+            ("../c/./d", "/c/d"),
+            ("../../../e", "/e"),
+        ] {
+            assert_eq!(to(location), at(&format!("http://127.0.0.1:8080{url}"), 1), "{location}");
+        }
+        assert_eq!(to("https://127.0.0.1:8443/x"), at("https://127.0.0.1:8443/x", 0));
+        assert_eq!(to("HTTPS://127.0.0.1"), at("https://127.0.0.1:443/", 0));
+        assert_eq!(to("//127.0.0.1/x"), at("http://127.0.0.1:80/x", 0));
+        for elsewhere in
+            ["//192.0.2.1/x", "http://192.0.2.1:8080/", "ftp://127.0.0.1/", "mailto:me", "#top", ""]
+        {
+            assert_eq!(to(elsewhere), None, "{elsewhere}");
+        }
     }
 
     #[tokio::test]

@@ -25,9 +25,13 @@ use kruise_runtime::{
 };
 
 use crate::{
+    controllers::image_puller,
     cri::Runtimes,
     probing::NODE_POD_PROBE,
-    pulling::{NODE_IMAGE, Wanted, secrets::Credentials},
+    pulling::{
+        NODE_IMAGE, Wanted,
+        secrets::{Credentials, Sources},
+    },
     recreation::{REQUEST, Request},
 };
 
@@ -113,14 +117,11 @@ impl Caches {
 
 impl Node {
     /// The parts of a daemon.
-    pub fn new(
-        client: kube::Client,
-        runtimes: Runtimes,
-        credentials: Credentials,
-        settings: Settings,
-    ) -> Self {
+    pub fn new(client: kube::Client, runtimes: Runtimes, sources: Sources, settings: Settings) -> Self {
         let registry = Registry::default();
         let metrics = Framework::new(&registry);
+        let reader = dressed(&client, &metrics, image_puller::NAME);
+        let credentials = Credentials::new(reader, settings.random.clone(), sources);
         let caches = Caches::new(&metrics);
         let events = Events::new(settings.clock.clone(), settings.random.clone(), metrics.clone());
         let events = events.on_host(settings.node.as_str());
@@ -154,14 +155,7 @@ impl Node {
 
     /// The way to the cluster under a name of its own.
     pub fn dressed(&self, name: &str) -> kube::Client {
-        let options = client::Options {
-            user_agent: format!("kruise-daemon/{name}"),
-            host: HOST.to_owned(),
-            rate: None,
-            timeout: PATIENCE,
-            metrics: self.metrics.clone(),
-        };
-        client::dressed(self.client.clone(), options)
+        dressed(&self.client, &self.metrics, name)
     }
 
     /// How far failures push keys back: half a second, then twice as long each time, up to something near a minute that
@@ -188,6 +182,17 @@ impl Node {
         let fields = Some(format!("spec.nodeName={}", self.settings.node));
         cache::Options { fields, ..cache::Options::default() }
     }
+}
+
+fn dressed(client: &kube::Client, metrics: &Framework, name: &str) -> kube::Client {
+    let options = client::Options {
+        user_agent: format!("kruise-daemon/{name}"),
+        host: HOST.to_owned(),
+        rate: None,
+        timeout: PATIENCE,
+        metrics: metrics.clone(),
+    };
+    client::dressed(client.clone(), options)
 }
 
 impl std::ops::Deref for Node {

@@ -19,7 +19,7 @@ use crate::{
     endpoints::Pages,
     node::{Node, Settings},
     options::Options,
-    pulling::{Wanted, plugins::Plugins, secrets::Credentials},
+    pulling::{Wanted, plugins::Plugins, secrets::Sources},
 };
 
 /// How long everything gets when the daemon ends: less than the ten seconds that its pod has.
@@ -96,8 +96,8 @@ async fn run(options: Options, variable: impl Fn(&str) -> Option<String>) -> Res
     let file = Some(options.socket_file.as_str()).filter(|file| !file.is_empty());
     let runtimes = discovery::discover(&options.socket_folder, file).await?;
     let random = Random::from_entropy();
-    let files = Credentials::default_files(variable("HOME").as_deref());
-    let credentials = Credentials::new(client.clone(), random.clone(), files, plugins(&options));
+    let files = Sources::default_files(variable("HOME").as_deref());
+    let sources = Sources { files, plugins: plugins(&options) };
     let settings = Settings {
         node: node_name,
         gates,
@@ -107,7 +107,7 @@ async fn run(options: Options, variable: impl Fn(&str) -> Option<String>) -> Res
         clock: Clock::wall(),
         random,
     };
-    let node = Node::new(client, runtimes, credentials, settings);
+    let node = Node::new(client, runtimes, sources, settings);
     let mut scope = Scope::default();
     let pages = Pages::Daemon { checks: daemon::checks(&node), registry: node.registry.clone() };
     if let Some(listener) = listener {

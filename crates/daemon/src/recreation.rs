@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use crate::{cri, stopping::Hook};
 
 pub use pick::{Pick, pick};
-pub use step::{Begin, Step, begin, killed, step};
+pub use step::{Begin, Step, begin, held_since, killed, step};
 
 /// The kind, in the version that we read and write.
 pub use kruise_core::sidecar_terminator::REQUEST;

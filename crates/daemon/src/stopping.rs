@@ -17,6 +17,8 @@ pub use hook::{Hook, Sleep, http_target};
 
 /// What a container gets at least after its hook.
 const LEAST_SECONDS: i64 = 2;
+/// Three years. Beyond some number neither gRPC nor a runtime can count in its own units, and nobody waits for that long.
+const MOST_SECONDS: i64 = 100_000_000;
 /// How long a runtime may be away when it is asked to stop a container, and how often it is asked meanwhile.
 const RESTART_PATIENCE: Duration = Duration::from_secs(30);
 const AGAIN: Duration = Duration::from_secs(1);
@@ -34,6 +36,8 @@ pub struct Stopping {
     pub sandbox: String,
     /// What runs before.
     pub hook: Option<Hook>,
+    /// The address of the pod as its status has it: of a pod in the network of the node the runtime tells none.
+    pub address: Option<String>,
     /// Its ports, which the hook may name.
     pub ports: Vec<Port>,
     /// How long it gets in all.
@@ -46,7 +50,7 @@ impl Stopping {
     /// Stops the container. A hook that fails or takes too long does not keep it from being stopped.
     pub async fn carry_out(&self, runtime: &dyn Runtime, recorder: &Recorder) -> Result<(), cri::Error> {
         self.tell(recorder, Level::Normal, "Killing", self.message.clone());
-        let mut left = self.grace_seconds;
+        let mut left = self.grace_seconds.min(MOST_SECONDS);
         if let Some(hook) = self.hook.as_ref().filter(|_| left > 0) {
             let began = Instant::now();
             let patience = Duration::from_secs(u64::try_from(left).unwrap_or(0));

@@ -13,7 +13,7 @@ use kruise_daemon::{
     cri::{Client, Container, Detail, Runtime as _, Runtimes, State, keys, newest},
     daemon,
     node::{Node, Settings},
-    pulling::{Wanted, secrets::Credentials},
+    pulling::{Wanted, secrets::Sources},
 };
 use kruise_runtime::{clock::Clock, random::Random, scope::Scope};
 use kruise_sim::Sim;
@@ -103,8 +103,6 @@ async fn until(sim: &Sim, holds: impl Fn(&Value) -> bool) -> Value {
 }
 
 fn daemon_of(sim: &Sim, client: Client) -> Scope {
-    let random = Random::seeded(1);
-    let credentials = Credentials::new(sim.client(), random.clone(), Vec::new(), None);
     let settings = Settings {
         node: "n1".to_owned(),
         gates: Gates::default(),
@@ -112,9 +110,10 @@ fn daemon_of(sim: &Sim, client: Client) -> Scope {
         most_pulls: None,
         space: Wanted::default(),
         clock: Clock::wall(),
-        random,
+        random: Random::seeded(1),
     };
-    let node = Node::new(sim.client(), Runtimes::new(vec![Arc::new(client)]).unwrap(), credentials, settings);
+    let node =
+        Node::new(sim.client(), Runtimes::new(vec![Arc::new(client)]).unwrap(), Sources::default(), settings);
     let mut scope = Scope::default();
     daemon::start(&node, &mut scope);
     scope

@@ -12,7 +12,7 @@ use kruise_daemon::{
     cri::Runtimes,
     daemon,
     node::{Node, Settings},
-    pulling::{Wanted, secrets::Credentials},
+    pulling::{Wanted, secrets::Sources},
 };
 use kruise_runtime::{clock::Clock, random::Random, scope::Scope};
 use kruise_sim::Machine;
@@ -52,12 +52,11 @@ impl Daemon {
             // A simulated node has no disk that could be full.
             space: Wanted { percent: 0 },
             clock,
-            random: random.clone(),
+            random,
         };
-        let credentials = Credentials::new(client.clone(), random, Vec::new(), None);
         let runtimes = Runtimes::new(vec![Arc::new(Simulated::new(machine))]);
         let runtimes = runtimes.expect("there is one runtime");
-        let node = Node::new(client, runtimes, credentials, settings);
+        let node = Node::new(client, runtimes, Sources::default(), settings);
         let mut scope = Scope::default();
         daemon::start(&node, &mut scope);
         Self { node, _scope: scope }

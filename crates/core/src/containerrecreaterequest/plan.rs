@@ -230,6 +230,6 @@ fn made(seen: &Observed) -> Timestamp {
 
 /// What is left of a time, if anything.
 fn left(since: Timestamp, limit: SignedDuration, now: Timestamp) -> Option<Duration> {
-    let rest = limit.checked_sub(now.duration_since(since))?;
+    let rest = limit.saturating_sub(now.duration_since(since));
     Duration::try_from(rest).ok().filter(|rest| !rest.is_zero())
 }

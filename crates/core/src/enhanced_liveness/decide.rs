@@ -66,7 +66,7 @@ pub struct Plan {
 pub enum Waits {
     /// Its startup probe has not passed.
     Starting,
-    /// It runs since after the probe failed.
+    /// It was started after the probe failed, or in the same second.
     RestartedAlready,
     /// Another container of the pod, or this one, is being restarted.
     OtherRequest,
@@ -124,7 +124,8 @@ fn obstacle(
     }
     let started = status.and_then(|status| status.state.running.as_ref()?.started_at);
     let since = failed.last_transition_time.map(|time| time.0);
-    if started.zip(since).is_some_and(|(started, since)| started > since) {
+    // Both are whole seconds, and no probe fails within the second in which its container was started.
+    if started.zip(since).is_some_and(|(started, since)| started >= since) {
         return Some((Waits::RestartedAlready, None));
     }
     let name = request_name(pod, container, status);

@@ -199,6 +199,6 @@ fn write_finalizers(job: &EphemeralJob, finalizers: Vec<&str>) -> Effect {
 
 /// What is left of a time, if anything.
 fn left(since: Timestamp, limit: SignedDuration, now: Timestamp) -> Option<Duration> {
-    let rest = limit.checked_sub(now.duration_since(since))?;
+    let rest = limit.saturating_sub(now.duration_since(since));
     Duration::try_from(rest).ok().filter(|rest| !rest.is_zero())
 }

@@ -383,7 +383,6 @@ pub const ALL: &[Feature] = &[
             // Only watched once a job names a secret. Copies of them are written in one namespace only.
             may(Role::Manager, "", &["secrets"], READ),
             may(Role::PullSecrets, "", &["secrets"], &["create", "delete", "patch"]),
-            may(Role::DaemonSecret, "", &["secrets"], READ),
         ],
         built: true,
         ..feature("ImagePullJob, ImageListPullJob")
@@ -410,6 +409,8 @@ pub const ALL: &[Feature] = &[
             may(Role::Daemon, APPS, &["nodeimages"], READ),
             may(Role::Daemon, APPS, &["nodeimages/status"], CHANGE),
             may(Role::Daemon, "", &["events"], &["create", "patch"]),
+            // Tags that people write by hand may name secrets too.
+            may(Role::DaemonSecret, "", &["secrets"], READ),
         ],
         built: true,
         ..feature("NodeImage")

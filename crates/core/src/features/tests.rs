@@ -358,6 +358,9 @@ fn a_feature_without_its_gate_or_its_code_needs_nothing() {
     assert!(find(&with(&Gates::default()), "ClusterRole", "kruise-daemon-role").is_some());
     assert!(find(&with(&parse("KruiseDaemon=false")), "ClusterRole", "kruise-daemon-role").is_none());
     assert!(find(&rbac::objects(&Gates::default()), "ServiceAccount", "kruise-daemon").is_some());
+    // Tags that people write by hand name secrets, with pull jobs or without.
+    assert!(find(&with(&Gates::default()), "Role", "kruise-daemon-secret-role").is_some());
+    assert!(find(&with(&Gates::default()), "Role", "kruise-pull-secret-role").is_none());
     let running: Vec<&str> = controllers(&Gates::default()).map(|(_, controller)| controller.name).collect();
     assert_eq!(
         running,

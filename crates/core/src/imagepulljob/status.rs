@@ -82,7 +82,7 @@ impl Counts {
 pub(super) fn time_left(job: &ImagePullJob, desired: &Desired<'_>, now: Timestamp) -> Option<SignedDuration> {
     let Completion::Always { deadline: Some(deadline), .. } = desired.completion else { return None };
     let started = job.status.as_ref().and_then(|status| status.start_time).map_or(now, |start| start.0);
-    Some(SignedDuration::from_secs(deadline) - now.duration_since(started))
+    Some(SignedDuration::from_secs(deadline).saturating_sub(now.duration_since(started)))
 }
 
 /// The status of a job whose nodes are there. The time of its end is set when it is over.

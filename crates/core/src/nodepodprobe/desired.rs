@@ -61,8 +61,14 @@ pub(super) fn probes(pod: &Pod, markers: &[Marker], liveness: bool) -> Vec<Conta
     found
 }
 
-/// A probe with numbers for the names of ports. Nothing where the container has no port of that name.
+/// A probe with numbers for the names of ports. Nothing where the container has no port of that name, and nothing for a
+/// probe that leads away from the pod: it would be refused together with the probes of all other pods of the node.
 fn resolved(probe: &Probe, pod: &Pod, container: &str) -> Option<Probe> {
+    let hosts =
+        [probe.http_get.as_ref().map(|get| &get.host), probe.tcp_socket.as_ref().map(|tcp| &tcp.host)];
+    if hosts.into_iter().flatten().flatten().any(|host| !host.is_empty()) {
+        return None;
+    }
     let mut probe = probe.clone();
     let http = probe.http_get.as_mut().map(|http| &mut http.port);
     let tcp = probe.tcp_socket.as_mut().map(|tcp| &mut tcp.port);

@@ -292,6 +292,24 @@ fn liveness_probes_of_pods_that_gave_them_away_are_listed() {
     check(&seen(Some(object(&["p: p-main"])), &[given("true")], Vec::new()), "list []");
 }
 
+/// The annotation can be written by whoever may change a pod. One probe that is refused would keep the whole list from being
+/// written, also for the pods of others.
+#[test]
+fn probes_that_lead_away_from_their_pod_are_not_listed() {
+    let context = r#"[{"name":"main","livenessProbe":{"httpGet":{"path":"/","port":80,"host":"x"}}},{"name":"main","livenessProbe":{"tcpSocket":{"port":80,"host":"x"}}}]"#;
+    let annotations = json!({"apps.kruise.io/using-enhanced-liveness": "true",
+        "apps.kruise.io/container-probe-context": context});
+    let pods = [pod("p", json!({"metadata": {"annotations": annotations}})), pod("q", json!({}))];
+    let markers = vec![marker(
+        "m",
+        "web",
+        json!([exec("ok"), {"name": "far", "containerName": "main",
+        "probe": {"tcpSocket": {"port": 80, "host": "x"}}, "podConditionType": "x.io/far"}]),
+    )];
+    let seen = Observed { liveness: true, ..seen(Some(object(&[])), &pods, markers) };
+    check(&seen, "list [p: m#ok, q: m#ok]");
+}
+
 #[test]
 fn the_markers_of_a_list_are_found_by_their_whole_names() {
     let object = serde_json::from_value(object(&["p: b#ok a-b#ok p-main"])).unwrap();

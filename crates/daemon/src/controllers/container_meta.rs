@@ -14,6 +14,7 @@ use kruise_runtime::{
     queue::{self, Queue},
 };
 
+use super::pod_address;
 use crate::{
     container_meta::{self, Draft, Entry, Meta},
     cri::{self, Detail, Runtime, keys},
@@ -170,6 +171,7 @@ fn stopping(pod: &Pod, name: &str, container: &cri::Container) -> Stopping {
         container: name.to_owned(),
         id: container.id.clone(),
         sandbox: container.sandbox.clone(),
+        address: pod_address(pod),
         hook: annotation(keys::PRE_STOP).and_then(|text| serde_json::from_str(text).ok()),
         ports: annotation(keys::PORTS).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default(),
         grace_seconds: grace.and_then(|text| text.parse().ok()).unwrap_or(30).max(0),

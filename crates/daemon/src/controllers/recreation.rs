@@ -1,15 +1,24 @@
 //! Recreates containers of pods of this node. Keys are pods: their requests are served one at a time.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use kruise_api::containerrecreaterequest::v1beta1::{ContainerState, Phase};
-use kruise_core::object::{ObjectKey, ObjectRef, POD};
+use kruise_core::{
+    object::{ObjectKey, ObjectRef, POD},
+    text::Text,
+};
 use kruise_runtime::{
     controller::{Context, Controller, Error, Next},
     events::Recorder,
 };
+use tokio::time::Instant;
 
-use super::{careful_status_patch, status_patch};
+use super::{careful_status_patch, pod_address, status_patch};
 use crate::{
     cri::{self, Detail, Runtime, newest},
     node::{BY_POD, Node},
@@ -31,7 +40,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The controller.
 pub fn controller(node: &Node) -> Controller {
     let environment = node.environment(NAME, PATIENCE);
-    let recreation = Recreation { node: node.clone(), recorder: node.events.recorder(COMPONENT) };
+    let recreation =
+        Recreation { node: node.clone(), recorder: node.events.recorder(COMPONENT), held: Arc::default() };
     Controller::new(NAME, &environment)
         .queue(node.queue())
         .workers(WORKERS)
@@ -51,15 +61,23 @@ pub fn controller(node: &Node) -> Controller {
         })
 }
 
+/// Times by the pod and the uid of its request.
+type Held = BTreeMap<(ObjectKey, Text), Instant>;
+
 #[derive(Clone)]
 struct Recreation {
     node: Node,
     recorder: Recorder,
+    /// Since when we know that the pod of a request is held.
+    held: Arc<Mutex<Held>>,
 }
 
 impl Recreation {
     async fn pass(&self, context: &Context, key: &ObjectKey) -> Result<Next, Error> {
         let requests = self.requests(key);
+        let is_open =
+            |uid: &Text| requests.iter().any(|known| known.metadata.uid == *uid && !known.is_over());
+        self.held().retain(|(pod, uid), _| pod != key || is_open(uid));
         if requests.is_empty() {
             return Ok(Next::Forget);
         }
@@ -69,6 +87,19 @@ impl Recreation {
             Some(turn) => self.drive(context, key, turn).await,
             None => Ok(Next::Done),
         }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long we know that the pod of a request is held.
+    fn seen(&self, key: &ObjectKey, known: &Known) -> Duration {
+        if recreation::held_since(known).is_none() {
+            return Duration::ZERO;
+        }
+        let mut held = self.held();
+        held.entry((key.clone(), known.metadata.uid.clone())).or_insert_with(Instant::now).elapsed()
     }
 
     fn requests(&self, key: &ObjectKey) -> Vec<Known> {
@@ -82,7 +113,7 @@ impl Recreation {
 
     async fn drive(&self, context: &Context, key: &ObjectKey, known: &Known) -> Result<Next, Error> {
         let now = context.clock().now();
-        match recreation::begin(known, now) {
+        match recreation::begin(known, self.seen(key, known), now) {
             Begin::Write(patch) => {
                 context.act(key, &[careful_status_patch(REQUEST, &known.metadata, patch)]).await?;
                 return Ok(Next::Done);
@@ -148,7 +179,9 @@ impl Recreation {
         if !still_wanted {
             return Ok(Next::Done);
         }
-        let stopping = stopping(known, key, target, container);
+        let pod = self.node.caches.pods.get(key).filter(|pod| pod.metadata.uid == *known.pod_uid());
+        let address = pod.and_then(|pod| pod_address(&pod));
+        let stopping = Stopping { address, ..stopping(known, key, target, container) };
         tracing::info!(request = %known.metadata.name, container = %target.name, "stops a container");
         let mut stop = pin!(stopping.carry_out(runtime, &self.recorder));
         let stopped = loop {
@@ -193,6 +226,7 @@ fn stopping(known: &Known, pod: &ObjectKey, target: &Target, container: &cri::Co
         id: container.id.clone(),
         sandbox: container.sandbox.clone(),
         hook: target.pre_stop.clone(),
+        address: None,
         ports: target.ports.clone(),
         grace_seconds: known.grace_seconds(),
         message: format!(

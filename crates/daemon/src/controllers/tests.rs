@@ -17,7 +17,7 @@ use crate::{
     cri::{Runtimes, simulated::Simulated},
     daemon,
     node::{Node, Settings},
-    pulling::{Wanted, secrets::Credentials},
+    pulling::{Wanted, secrets::Sources},
 };
 
 /// A cluster with one node, its runtime, and its daemon.
@@ -125,8 +125,6 @@ impl Stage {
 
 fn node(sim: &Sim, runtime: &Simulated, flags: Flags) -> Node {
     let clock = *sim.clock();
-    let random = Random::seeded(7);
-    let credentials = Credentials::new(sim.faulty_client(), random.clone(), Vec::new(), None);
     let (gates, _) = Gates::parse(flags.gates, &gates::Options::default()).unwrap();
     let settings = Settings {
         node: "n1".to_owned(),
@@ -135,10 +133,10 @@ fn node(sim: &Sim, runtime: &Simulated, flags: Flags) -> Node {
         most_pulls: flags.most_pulls,
         space: Wanted { percent: 0 },
         clock: Clock::from_fn(move || clock.now()),
-        random,
+        random: Random::seeded(7),
     };
     let runtimes = Runtimes::new(vec![Arc::new(runtime.clone())]).unwrap();
-    Node::new(sim.faulty_client(), runtimes, credentials, settings)
+    Node::new(sim.faulty_client(), runtimes, Sources::default(), settings)
 }
 
 async fn send(sim: &Sim, method: &str, path: &str, body: Value) -> Result<Value, kube::Error> {
@@ -155,6 +153,8 @@ fn named(kind: &str, version: &str, name: &str) -> Value {
 /// Node daemon 8.1-6 and 8.1-7.
 #[tokio::test(start_paused = true)]
 async fn health_follows_the_first_lists_and_metrics_name_all_queues() {
+    use kruise_sim::faults::{Answer, Calls, Effect, Rule, WatchFaults, When};
+
     use crate::endpoints::Pages;
     let mut stage = Stage::new(Flags::default()).await;
     stage.scope = None;
@@ -185,6 +185,14 @@ async fn health_follows_the_first_lists_and_metrics_name_all_queues() {
         metrics.contains("rest_client_requests_total{") && metrics.contains("process_resident_memory_bytes")
     );
     assert_eq!(pages.at("/other").status.as_u16(), 404);
+    // A server that is away is no reason to restart the daemon.
+    stage.sim.faults().watch(WatchFaults { expire: 1.0, ..WatchFaults::default() });
+    let (when, effect, answer) = (When::Chance(1.0), Effect::Before, Answer::Unavailable);
+    stage.sim.faults().rule(Rule { calls: Calls::default(), when, effect, answer });
+    for _ in 0..60 {
+        stage.wait(5).await;
+        assert_eq!(pages.at("/healthz").status.as_u16(), 200);
+    }
 }
 
 /// A feature that is off follows nothing and runs nothing.

@@ -40,6 +40,8 @@ pub(crate) struct World {
     pub most_commanding: usize,
     pub stop_error: Option<String>,
     pub unreachable: bool,
+    /// How many of the next pulls and commands meet a mistake of ours.
+    pub panics: usize,
     pub lists: usize,
 }
 
@@ -79,6 +81,15 @@ impl Simulated {
             if container.id == id {
                 container.state = State::Exited;
             }
+        }
+    }
+
+    /// Panics if that is wanted.
+    fn stumble(&self) {
+        let left = self.world().panics;
+        if left > 0 {
+            self.world().panics = left - 1;
+            panic!("a mistake");
         }
     }
 
@@ -171,6 +182,7 @@ impl Runtime for Simulated {
         timeout: Option<Duration>,
     ) -> Answer<'a, Output> {
         async move {
+            self.stumble();
             let word = command.first().cloned().unwrap_or_default();
             let (time, output) = {
                 let mut world = self.reach()?;
@@ -195,6 +207,7 @@ impl Runtime for Simulated {
 
     fn pull<'a>(&'a self, pull: &'a Pull) -> Answer<'a, String> {
         async move {
+            self.stumble();
             let time = {
                 let mut world = self.reach()?;
                 world.pulls.push(pull.clone());

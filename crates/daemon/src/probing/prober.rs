@@ -9,6 +9,9 @@ use kruise_api::{
 use super::{Answer, at_least_one};
 use crate::cri;
 
+/// A start that lies so far in the future says that the clock was set back, and nothing about the container.
+const CLOCK_JUMP: SignedDuration = SignedDuration::from_secs(60);
+
 /// The container that is asked: the newest of its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
@@ -100,7 +103,8 @@ impl Prober {
         }
         let delay = i64::from(at_least_one(self.probe.initial_delay_seconds));
         let runs_for = instance.started_at.map(|started| now.duration_since(started));
-        if runs_for.is_none_or(|time| time < SignedDuration::from_secs(delay)) {
+        let is_early = |time| (-CLOCK_JUMP..SignedDuration::from_secs(delay)).contains(&time);
+        if runs_for.is_none_or(is_early) {
             return news.map_or(Turn::Wait, Turn::Tell);
         }
         Turn::Ask(news)

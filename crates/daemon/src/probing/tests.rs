@@ -54,6 +54,19 @@ fn a_container_is_not_asked_before_its_delay_is_over() {
     assert_eq!(prober.turn("c", None, at(30)), Turn::Wait);
 }
 
+/// A start in the future tells nothing about the container but that the clock was set back.
+#[test]
+fn a_clock_that_is_set_back_silences_no_probe() {
+    let mut prober = Prober::new(probe(json!({"initialDelaySeconds": 20})), None);
+    assert_eq!(prober.turn("c", Some(&running("a", 3600)), at(3620)), Turn::Ask(Some(unknown())));
+    assert_eq!(prober.turn("c", Some(&running("a", 3600)), at(10)), Turn::Ask(None));
+    assert_eq!(prober.turn("c", Some(&running("a", 3600)), at(3590)), Turn::Wait, "it may just differ a bit");
+}
+
+fn unknown() -> Record {
+    Record { state: State::Unknown, message: String::new() }
+}
+
 /// DAEMON-13: a container that ended, and its successor.
 #[test]
 fn a_container_that_does_not_run_has_failed_and_a_new_one_is_unknown() {

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
 use kruise_api::{
     image_pull::{DEFAULT_BACKOFF_LIMIT, DEFAULT_TIMEOUT_SECONDS},
     nodeimage::v1beta1::PullPolicy,
@@ -49,14 +48,14 @@ pub enum Attempt {
 }
 
 impl Policy {
-    /// The attempt of this number, from zero.
-    pub fn attempt(&self, number: u32, started: Timestamp, now: Timestamp) -> Attempt {
+    /// The attempt of this number, from zero, after so much time. The clock of the node must not tell it: a clock that is set
+    /// right in the middle of a pull would use up a deadline of an hour at once.
+    pub fn attempt(&self, number: u32, used: Duration) -> Attempt {
         if number > self.retries {
             return Attempt::Enough;
         }
         let Some(deadline) = self.deadline else { return Attempt::Try(self.timeout) };
-        let used = Duration::try_from(now.duration_since(started).max(SignedDuration::ZERO));
-        match deadline.saturating_sub(used.unwrap_or_default()) {
+        match deadline.saturating_sub(used) {
             Duration::ZERO => Attempt::TooLate,
             left => Attempt::Try(left.min(self.timeout)),
         }

@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     process::Stdio,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::{
     io::AsyncWriteExt as _,
-    sync::Mutex,
+    sync::Mutex as Lock,
     time::{Instant, timeout},
 };
 
@@ -97,12 +98,21 @@ enum Reach {
     Global,
 }
 
-/// The plugins of a node. One runs at a time, so that many pulls from one registry ask once.
+/// What plugins have said, by plugin and by what it is good for, and until when it holds.
+type Answers = BTreeMap<(String, Reach), (Instant, Response)>;
+
+/// Whose turn it is to run a plugin for a registry.
+type Turns = BTreeMap<(String, String), Arc<Lock<()>>>;
+
+/// The plugins of a node.
 #[derive(Debug)]
 pub struct Plugins {
     folder: PathBuf,
     providers: Vec<Provider>,
-    answers: Mutex<BTreeMap<(String, Reach), (Instant, Response)>>,
+    /// Never held while a plugin runs: a slow one concerns only its own registries.
+    answers: Mutex<Answers>,
+    /// One run at a time of a plugin for a registry, so that many pulls from it ask once.
+    turns: Mutex<Turns>,
 }
 
 impl Plugins {
@@ -122,8 +132,8 @@ impl Plugins {
             let problem = format!("its kind is {:?}", config.kind);
             return Err(Error::Parse { path, problem });
         }
-        let answers = Mutex::default();
-        Ok(Some(Self { folder: folder.to_owned(), providers: config.providers, answers }))
+        let (answers, turns) = Default::default();
+        Ok(Some(Self { folder: folder.to_owned(), providers: config.providers, answers, turns }))
     }
 
     /// What plugins know for an image.
@@ -150,12 +160,14 @@ impl Plugins {
 
     async fn ask(&self, provider: &Provider, image: &str, repository: &str) -> Result<Response, String> {
         let registry = repository.split('/').next().unwrap_or_default().to_owned();
-        let mut answers = self.answers.lock().await;
-        answers.retain(|_, (until, _)| *until > Instant::now());
-        for reach in [Reach::Image(image.to_owned()), Reach::Registry(registry.clone()), Reach::Global] {
-            if let Some((_, response)) = answers.get(&(provider.name.clone(), reach)) {
-                return Ok(response.clone());
-            }
+        if let Some(known) = self.known(provider, image, &registry) {
+            return Ok(known);
+        }
+        let turn = self.turn(provider, &registry);
+        let _turn = turn.lock().await;
+        // Whoever had the turn before may have asked for us.
+        if let Some(known) = self.known(provider, image, &registry) {
+            return Ok(known);
         }
         let response = timeout(PATIENCE, self.run(provider, image))
             .await
@@ -170,9 +182,26 @@ impl Plugins {
         let lasts =
             text.and_then(|text| text.parse::<GoDuration>().ok()).map_or(Duration::ZERO, |time| time.0);
         if !lasts.is_zero() {
-            answers.insert((provider.name.clone(), reach), (Instant::now() + lasts, response.clone()));
+            let until = Instant::now() + lasts;
+            self.answers().insert((provider.name.clone(), reach), (until, response.clone()));
         }
         Ok(response)
+    }
+
+    fn known(&self, provider: &Provider, image: &str, registry: &str) -> Option<Response> {
+        let mut answers = self.answers();
+        answers.retain(|_, (until, _)| *until > Instant::now());
+        let reaches = [Reach::Image(image.to_owned()), Reach::Registry(registry.to_owned()), Reach::Global];
+        reaches.into_iter().find_map(|reach| Some(answers.get(&(provider.name.clone(), reach))?.1.clone()))
+    }
+
+    fn turn(&self, provider: &Provider, registry: &str) -> Arc<Lock<()>> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.entry((provider.name.clone(), registry.to_owned())).or_default().clone()
+    }
+
+    fn answers(&self) -> MutexGuard<'_, Answers> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn run(&self, provider: &Provider, image: &str) -> Result<Response, String> {

@@ -32,24 +32,16 @@ struct Secret {
 /// Secrets that were read, and until when they are believed.
 type Read = BTreeMap<ObjectKey, (Instant, Arc<Secret>)>;
 
-/// Who knows the credentials of registries. Clones are the same.
-#[derive(Clone)]
-pub struct Credentials(Arc<Inner>);
-
-struct Inner {
-    client: kube::Client,
-    random: Random,
-    files: Vec<PathBuf>,
-    plugins: Option<Plugins>,
-    secrets: Mutex<Read>,
+/// What a node itself knows of registries.
+#[derive(Debug, Default)]
+pub struct Sources {
+    /// Files of the form of docker.
+    pub files: Vec<PathBuf>,
+    /// Programs that a cloud provides.
+    pub plugins: Option<Plugins>,
 }
 
-impl Credentials {
-    /// Reads secrets through this client, and these files of the form of docker.
-    pub fn new(client: kube::Client, random: Random, files: Vec<PathBuf>, plugins: Option<Plugins>) -> Self {
-        Self(Arc::new(Inner { client, random, files, plugins, secrets: Mutex::default() }))
-    }
-
+impl Sources {
     /// The files in which a node keeps credentials.
     pub fn default_files(home: Option<&str>) -> Vec<PathBuf> {
         let mut files = vec![PathBuf::from("/var/lib/kubelet/config.json")];
@@ -57,6 +49,24 @@ impl Credentials {
         files.push(PathBuf::from("/.docker/config.json"));
         files.dedup();
         files
+    }
+}
+
+/// Who knows the credentials of registries. Clones are the same.
+#[derive(Clone)]
+pub struct Credentials(Arc<Inner>);
+
+struct Inner {
+    client: kube::Client,
+    random: Random,
+    sources: Sources,
+    secrets: Mutex<Read>,
+}
+
+impl Credentials {
+    /// Reads secrets through this client, which must not wait for ever, and asks these sources.
+    pub fn new(client: kube::Client, random: Random, sources: Sources) -> Self {
+        Self(Arc::new(Inner { client, random, sources, secrets: Mutex::default() }))
     }
 
     /// The credentials for an image, secrets first. `anew` reads secrets again that may have changed.
@@ -77,11 +87,11 @@ impl Credentials {
             }
         }
         let mut found = keyring.find(repository);
-        let mut node = match &self.0.plugins {
+        let mut node = match &self.0.sources.plugins {
             Some(plugins) => plugins.keyring(reference, repository).await,
             None => Keyring::default(),
         };
-        for file in &self.0.files {
+        for file in &self.0.sources.files {
             let config =
                 std::fs::read(file).ok().and_then(|text| serde_json::from_slice::<Value>(&text).ok());
             if let Some(config) = config {
@@ -96,30 +106,33 @@ impl Credentials {
         found
     }
 
+    /// A secret as it is now, or as it was when it was read last where nobody can tell: an attempt without any credentials
+    /// would be lost.
     async fn secret(&self, key: &ObjectKey, anew: bool) -> Option<Arc<Secret>> {
         let now = Instant::now();
-        if !anew
-            && let Some((until, secret)) = self.secrets().get(key)
-            && *until > now
-        {
+        let known = self.secrets().get(key).cloned();
+        if let Some((_, secret)) = known.as_ref().filter(|(until, _)| !anew && *until > now) {
             return Some(secret.clone());
         }
         match live::get::<Secret>(&self.0.client, SECRET, key).await {
-            Ok(secret) => {
-                // One that is missing may come at any time, so only what is there is believed.
-                let Some(secret) = secret.map(Arc::new) else {
-                    tracing::warn!(secret = %key, "a pull secret does not exist");
-                    return None;
-                };
+            Ok(Some(secret)) => {
+                let secret = Arc::new(secret);
                 let until = now + BELIEVED + Duration::from_secs(self.0.random.below(MORE_SECONDS));
                 let mut secrets = self.secrets();
                 secrets.retain(|_, (until, _)| *until > now);
                 secrets.insert(key.clone(), (until, secret.clone()));
                 Some(secret)
             }
-            Err(error) => {
-                tracing::warn!(secret = %key, %error, "failed to read a pull secret");
+            // One that is missing may come at any time, so only what is there is believed.
+            Ok(None) => {
+                self.secrets().remove(key);
+                tracing::warn!(secret = %key, "a pull secret does not exist");
                 None
+            }
+            Err(error) => {
+                let is_known = known.is_some();
+                tracing::warn!(secret = %key, %error, is_known, "failed to read a pull secret");
+                known.map(|(_, secret)| secret)
             }
         }
     }

@@ -6,7 +6,6 @@ use std::{
     time::Duration,
 };
 
-use jiff::Timestamp;
 use kruise_api::{
     duration::GoDuration,
     nodeimage::v1beta1::{Image, ImagePullPolicy, NodeImage, Phase, Spec, Status, Tag, TagStatus},
@@ -22,6 +21,7 @@ use kruise_runtime::{
     clock::Clock,
     events::Recorder,
     queue::Queue,
+    scope::caught,
 };
 use tokio::{
     sync::Semaphore,
@@ -37,6 +37,8 @@ use crate::cri::{Pull, Runtime};
 
 /// How long news of workers are gathered before the status is written.
 const GATHER: Duration = Duration::from_millis(200);
+/// How long a pull that panicked rests before it begins again.
+const AFTER_PANIC: Duration = Duration::from_secs(10);
 
 /// The workers of a node. Clones are the same; with the last of them all pulls end.
 #[derive(Clone)]
@@ -136,7 +138,7 @@ impl Workers {
             ..TagStatus::default()
         };
         let worker = Worker { shared: self.shared.clone(), round: round.clone(), first: tag.clone() };
-        let task = tasks.spawn(async move { worker.run().await });
+        let task = tasks.spawn(worker.run_guarded());
         state.working.insert(round.place, Working { told, task });
     }
 }
@@ -161,6 +163,21 @@ struct Worker {
 }
 
 impl Worker {
+    /// A pull that panics is told and begins again, as all other work that fails.
+    async fn run_guarded(self) {
+        let (shared, round) = (self.shared.clone(), self.round.clone());
+        let Err(message) = caught(self.run()).await else { return };
+        tracing::error!(image = %round.place.image, tag = %round.place.tag, panic = message, "a pull panicked");
+        let mut state = shared.state();
+        let is_own = |working: &Working| working.told.version.unwrap_or(0) == round.version;
+        if state.working.get(&round.place).is_some_and(is_own) {
+            state.working.remove(&round.place);
+            if let Some(queue) = &state.queue {
+                queue.add_after(shared.parts.key.clone(), AFTER_PANIC);
+            }
+        }
+    }
+
     async fn run(self) {
         let _place = match &self.shared.places {
             Some(places) => places.acquire().await.ok(),
@@ -172,7 +189,7 @@ impl Worker {
             told.phase = Phase::Pulling;
             told.start_time = Some(Time(started));
         });
-        let outcome = self.attempts(started).await;
+        let outcome = self.attempts(began).await;
         let now = parts.clock.now_seconds();
         let Place { image, tag } = &self.round.place;
         match outcome {
@@ -202,13 +219,13 @@ impl Worker {
     }
 
     /// All attempts. Gives the id of the image, or the last problem.
-    async fn attempts(&self, started: Timestamp) -> Result<String, String> {
+    async fn attempts(&self, began: Instant) -> Result<String, String> {
         let mut last = String::new();
         for number in 0.. {
             // The policy may be edited while we work.
             let (image, tag) = self.wanted().unwrap_or_else(|| (Image::default(), self.first.clone()));
             let policy = Policy::from(tag.pull_policy.as_ref());
-            let patience = match policy.attempt(number, started, self.shared.parts.clock.now()) {
+            let patience = match policy.attempt(number, began.elapsed()) {
                 Attempt::Try(patience) => patience,
                 Attempt::TooLate => return Err("pulling exceeds the activeDeadlineSeconds".to_owned()),
                 Attempt::Enough => break,

@@ -27,21 +27,19 @@ pub enum Begin {
     },
 }
 
-/// Whether the request whose turn it is may begin.
-pub fn begin(known: &Known, now: Timestamp) -> Begin {
+/// Whether the request whose turn it is may begin. `seen` is how long we know that its pod is held: clocks may be set back
+/// meanwhile, or be behind that of the manager, and nobody waits for longer than was asked for.
+pub fn begin(known: &Known, seen: Duration, now: Timestamp) -> Begin {
     if known.phase() != Some(&Phase::Recreating) {
         return Begin::Write(in_phase(&Phase::Recreating));
     }
     let Some(grace) = known.strategy().unready_grace_period_seconds else { return Begin::Look };
-    let status = known.status();
-    let held =
-        status.conditions.iter().find(|condition| condition.kind == GRACE && condition.status == "True");
-    let Some(held) = held else {
+    let Some(held) = held_since(known) else {
         let why = "the pod is not held not ready yet".to_owned();
         return Begin::Wait { why, after: None };
     };
-    let elapsed = now.duration_since(held.last_transition_time.0);
-    let left = SignedDuration::from_secs(grace) - elapsed;
+    let elapsed = now.duration_since(held).max(SignedDuration::try_from(seen).unwrap_or(SignedDuration::MAX));
+    let left = SignedDuration::from_secs(grace).saturating_sub(elapsed);
     match Duration::try_from(left) {
         Ok(left) if !left.is_zero() => {
             let why = format!("the pod stays not ready for {grace} s before its containers stop");
@@ -49,6 +47,14 @@ pub fn begin(known: &Known, now: Timestamp) -> Begin {
         }
         _ => Begin::Look,
     }
+}
+
+/// When the pod of a request was held not ready, as the manager tells it.
+pub fn held_since(known: &Known) -> Option<Timestamp> {
+    let status = known.status();
+    let held =
+        status.conditions.iter().find(|condition| condition.kind == GRACE && condition.status == "True");
+    held.map(|held| held.last_transition_time.0)
 }
 
 /// What to do now.

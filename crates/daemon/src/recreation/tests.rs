@@ -1,5 +1,7 @@
 //! Requests are played against a pod whose containers the test moves by hand.
 
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 use kruise_api::containerrecreaterequest::v1beta1::Status;
 use kruise_core::pod::Metadata;
@@ -18,6 +20,8 @@ struct Play {
     object: Value,
     instances: Vec<Instance>,
     now: Timestamp,
+    /// How long the daemon has seen the pod held.
+    seen: Duration,
     kills: Vec<String>,
     /// Containers that do not stop.
     stubborn: Vec<&'static str>,
@@ -37,7 +41,14 @@ impl Play {
             restart_count: 0,
             started_at: Some(at(-100)),
         });
-        Self { object, instances: instances.into(), now: at(0), kills: Vec::new(), stubborn: Vec::new() }
+        Self {
+            object,
+            instances: instances.into(),
+            now: at(0),
+            seen: Duration::ZERO,
+            kills: Vec::new(),
+            stubborn: Vec::new(),
+        }
     }
 
     fn known(&self) -> Known {
@@ -59,7 +70,7 @@ impl Play {
         if known.is_over() {
             return "over".to_owned();
         }
-        match begin(&known, self.now) {
+        match begin(&known, self.seen, self.now) {
             Begin::Write(patch) => {
                 self.write(&patch);
                 return "begin".to_owned();
@@ -235,6 +246,32 @@ fn containers_stop_only_after_the_pod_was_not_ready_for_long_enough() {
     play.after(2);
     assert_eq!(play.pass(), "wait Some(3.1s)");
     play.after(3);
+    play.settle();
+    assert_eq!(play.kills, ["app", "sidecar"]);
+}
+
+/// A time that never ends, also on a node whose clock is behind that of the manager.
+#[test]
+fn a_pod_may_stay_not_ready_for_ever() {
+    let mut play = Play::new(json!({"unreadyGracePeriodSeconds": i64::MAX}));
+    assert_eq!(play.pass(), "begin");
+    let held = kruise_api::time::Time(play.now + SignedDuration::from_secs(1));
+    play.write(&json!({"status": {"conditions": [{"type": "PreRecreateGrace", "status": "True",
+        "reason": "PreRecreateGrace", "message": "m", "lastTransitionTime": held}]}}));
+    assert!(play.pass().starts_with("wait Some"));
+}
+
+/// A node whose clock is set back meanwhile counts the time itself.
+#[test]
+fn a_clock_that_is_set_back_does_not_make_the_grace_longer() {
+    let mut play = Play::new(json!({"unreadyGracePeriodSeconds": 5}));
+    assert_eq!(play.pass(), "begin");
+    let held = kruise_api::time::Time(play.now);
+    play.write(&json!({"status": {"conditions": [{"type": "PreRecreateGrace", "status": "True",
+        "reason": "PreRecreateGrace", "message": "m", "lastTransitionTime": held}]}}));
+    play.after(-3600);
+    assert_eq!(play.pass(), "wait Some(5.1s)");
+    play.seen = Duration::from_secs(5);
     play.settle();
     assert_eq!(play.kills, ["app", "sidecar"]);
 }

@@ -87,8 +87,9 @@ async fn http(stopping: &Stopping, get: &HttpGet, runtime: &dyn Runtime) -> Resu
             let addresses = runtime.sandbox_addresses(&stopping.sandbox).await;
             let addresses =
                 addresses.map_err(|error| format!("failed to find the address of the pod: {error}"))?;
+            let known = addresses.into_iter().next().or_else(|| stopping.address.clone());
             // A pod in the network of the node has the addresses of the node, and so do we.
-            addresses.into_iter().next().unwrap_or_else(|| "127.0.0.1".to_owned())
+            known.unwrap_or_else(|| "127.0.0.1".to_owned())
         }
     };
     let target = http_target(get, &stopping.ports, address)?;

@@ -36,6 +36,7 @@ async fn stop(node: Simulated, hook: Value, grace_seconds: i64) -> Play {
         container: "app".to_owned(),
         id: "0a1b".to_owned(),
         sandbox: "box-u".to_owned(),
+        address: None,
         hook: serde_json::from_value(hook).unwrap(),
         ports: serde_json::from_value(json!([{"name": "web", "containerPort": 8080}])).unwrap(),
         grace_seconds,
@@ -118,6 +119,14 @@ async fn a_hook_may_just_wait() {
     assert_eq!(play.events, [KILLING]);
 }
 
+/// A grace period that never ends is still a number that a runtime and the connection to it can count.
+#[tokio::test(start_paused = true)]
+async fn a_grace_period_is_at_most_what_a_runtime_can_count() {
+    let play = stop(Simulated::default(), json!({"sleep": {"seconds": 5}}), i64::MAX).await;
+    play.result.unwrap();
+    assert_eq!(play.node.world().stops, [("0a1b".to_owned(), 99_999_995)]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn without_a_grace_period_no_hook_runs() {
     let play = stop(Simulated::default(), json!({"sleep": {"seconds": 5}}), 0).await;
@@ -164,7 +173,18 @@ async fn a_runtime_that_restarts_is_waited_for_and_the_hook_runs_once() {
 /// CRR-10: a request to a named port of the pod, without a host.
 #[tokio::test]
 async fn a_hook_asks_the_pod_by_its_own_address() {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    asks_at("127.0.0.1", &["127.0.0.1"], None).await;
+}
+
+/// CRR-10: of a pod in the network of the node the runtime knows no address, and the pod listens at that of the node only.
+#[tokio::test]
+async fn a_hook_asks_a_pod_in_the_network_of_the_node_by_the_address_of_its_status() {
+    asks_at("127.0.0.2", &[], Some("127.0.0.2")).await;
+}
+
+/// A pod that listens at one address is asked there, given what the runtime and the status of the pod say.
+async fn asks_at(listens: &str, of_sandbox: &[&str], of_status: Option<&str>) {
+    let listener = tokio::net::TcpListener::bind((listens, 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let mut tasks = tokio::task::JoinSet::new();
     tasks.spawn(async move {
@@ -176,12 +196,13 @@ async fn a_hook_asks_the_pod_by_its_own_address() {
         String::from_utf8_lossy(&text[..read]).into_owned()
     });
     let node = Arc::new(Simulated::default());
-    node.world().addresses = vec!["127.0.0.1".to_owned()];
+    node.world().addresses = of_sandbox.iter().map(|address| (*address).to_owned()).collect();
     let stopping = Stopping {
         pod: ObjectRef { resource: POD, key: ObjectKey::new("default", "p"), uid: "u".into() },
         container: "app".to_owned(),
         id: "0a1b".to_owned(),
         sandbox: "box".to_owned(),
+        address: of_status.map(ToOwned::to_owned),
         hook: None,
         ports: serde_json::from_value(json!([{"name": "web", "containerPort": port}])).unwrap(),
         grace_seconds: 5,

@@ -16,6 +16,9 @@ use crate::{
     world::{IMAGES, JOBS, PODS, PULLS, REQUESTS, World, condition, container, is_ready, pod, request, text},
 };
 
+#[path = "beside.rs"]
+mod beside;
+
 const NAMES: [&str; 3] = ["web-0", "web-1", "web-2"];
 const NODES: [&str; 2] = ["node-1", "node-2"];
 
@@ -52,7 +55,7 @@ async fn outage(world: &mut World) {
 async fn trouble(world: &mut World) {
     let node = NODES[usize::try_from(world.sim.pick(0..2)).unwrap()];
     let pause = world.sim.pick(10..8000);
-    match world.sim.pick(0..14) {
+    match world.sim.pick(0..15) {
         0 | 1 => {
             world.kill_daemon(node);
             world.live_millis(pause).await;
@@ -73,6 +76,11 @@ async fn trouble(world: &mut World) {
             // A node that is far behind counts as lost here, and its pods go.
             let by = i64::try_from(world.sim.pick(0..630)).unwrap() - 30;
             world.step_clocks(SignedDuration::from_secs(by));
+        }
+        7 => {
+            // Hours, in both directions. Only daemons see it.
+            let by = i64::try_from(world.sim.pick(0..20_000)).unwrap() - 10_000;
+            world.step_daemon_clocks(SignedDuration::from_secs(by));
         }
         _ => {}
     }
@@ -100,12 +108,14 @@ async fn begin(world: &mut World) {
         let image = format!("x.io/{name}:v1-slow{}", world.sim.pick(0..30));
         job(world, name, json!({"image": image, "pullPolicy": policy, "parallelism": 2})).await;
     }
+    beside::begin(world).await;
 }
 
 async fn is_over(world: &World) -> bool {
     let (requests, jobs) = (world.list(REQUESTS).await, world.list(JOBS).await);
     requests.iter().all(|request| request["status"]["phase"] == "Completed")
         && jobs.iter().all(|job| job["status"]["completionTime"].is_string())
+        && beside::is_over(world).await
 }
 
 /// What is wrong with a request that should be over.
@@ -155,7 +165,11 @@ async fn story(seed: u64) -> Result<(), String> {
     world.start_daemons();
     begin(&mut world).await;
     bad_line(&mut world);
-    for _ in 0..world.sim.pick(4..25) {
+    let (steps, update) = (world.sim.pick(4..25), world.sim.pick(0..4));
+    for step in 0..steps {
+        if step == update {
+            beside::update(&world).await;
+        }
         let millis = world.sim.pick(10..3000);
         world.live_millis(millis).await;
         trouble(&mut world).await;
@@ -177,13 +191,14 @@ async fn story(seed: u64) -> Result<(), String> {
         for name in NAMES {
             problem = problem.or(problem_of(&world, name).await);
         }
+        problem = problem.or(beside::problem(&world).await);
         match problem {
             Some(problem) if left == 0 => return Err(problem),
             Some(_) => {}
             None => break,
         }
     }
-    for name in ["a", "b"] {
+    for name in ["a", "b", "private"] {
         let job = world.get(&format!("{JOBS}/{name}")).await;
         if told(&job) != "2/0/2/0 job has completed" {
             return Err(format!("a job is not done: {job}"));
@@ -196,11 +211,11 @@ async fn story(seed: u64) -> Result<(), String> {
             return Err(format!("{node} still pulls: {status}"));
         }
         let (_, most) = (world.pulls(node), world.sim.machine(node).most_pulling());
-        if most > 2 {
-            return Err(format!("{node} pulled {most} images at once, and two are wanted"));
+        if most > 3 {
+            return Err(format!("{node} pulled {most} images at once, and three are wanted"));
         }
     }
-    Ok(())
+    beside::silence(&world).await
 }
 
 /// Runs stories, each in its own virtual time; `KRUISE_SEED` replays a single one.

@@ -160,3 +160,46 @@ async fn a_daemon_of_the_older_version_is_understood() {
     assert_eq!(held_since(&done), since, "nothing was lost on the way");
     assert_eq!(container(&world.get(&format!("{PODS}/web")).await, "app")["restartCount"], 1);
 }
+
+/// The largest number means "for ever". A request with it keeps later ones of its pod waiting only while it is there.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_holds_its_pod_for_ever_can_be_deleted_and_others_follow() {
+    let world = World::new(1, &[]).await;
+    world.ready(pod("web")).await;
+    for (field, most) in [("unreadyGracePeriodSeconds", i64::MAX), ("minStartedSeconds", i32::MAX.into())] {
+        world.post(REQUESTS, request("ever", &["sidecar"], json!({field: most}))).await;
+        world.live(20).await;
+        let ever = world.get(&format!("{REQUESTS}/ever")).await;
+        assert_eq!(ever["status"]["phase"], "Recreating", "{field}: {ever}");
+        world.delete(&format!("{REQUESTS}/ever")).await;
+        world.post(REQUESTS, request("again", &["app"], json!({}))).await;
+        assert_eq!(states(&world.over("again").await), "app:Succeeded", "{field}");
+        world.delete(AGAIN).await;
+        world.until(AGAIN, Value::is_null).await;
+    }
+}
+
+/// CRR-34: a manager and a daemon take over a request that others have begun and stored in the older version. It completes, and
+/// the time before the stop counts from what was told before.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_others_have_begun_is_brought_to_its_end() {
+    let mut world = World::new(1, &[]).await;
+    world.kill_daemon("node-1");
+    let mut web = pod("web");
+    web["spec"]["readinessGates"] = json!([{"conditionType": "KruisePodReady"}]);
+    world.ready(web).await;
+    world.post(REQUESTS, request("again", &["app"], json!({"unreadyGracePeriodSeconds": 20}))).await;
+    let mut older = world.get(OLD_AGAIN).await;
+    older["status"] = json!({"phase": "Recreating"});
+    world.put(&format!("{OLD_AGAIN}/status"), &older).await.unwrap();
+    let is_held = |request: &Value| condition(request, "PreRecreateGrace")["status"] == "True";
+    let since = held_since(&world.until(AGAIN, is_held).await);
+    world.kill_manager();
+    world.live(5).await;
+    world.start_manager();
+    world.start_daemon("node-1");
+    let done = world.over("again").await;
+    assert_eq!((states(&done).as_str(), held_since(&done)), ("app:Succeeded", since));
+    let (stopped, _) = world.stops("node-1")[0].clone();
+    assert!((20.0..23.0).contains(&seconds(since, stopped)), "{}", seconds(since, stopped));
+}

@@ -411,3 +411,18 @@ async fn the_end_of_the_first_list_is_told_once() {
     over(&world, "more").await;
     assert_eq!(world.get(&path).await["status"]["firstSyncStatus"], first);
 }
+
+/// IMAGES-15: a deadline counts time that has passed, whatever the clock of the node says meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_set_right_uses_up_no_deadline() {
+    let world = World::new(1, PULLS).await;
+    let policy = json!({"type": "Always", "activeDeadlineSeconds": 1200});
+    job(&world, "late", json!({"image": "x.io/app:v1-slow20", "completionPolicy": policy})).await;
+    world.live(5).await;
+    world.step_clocks(jiff::SignedDuration::from_hours(1));
+    world.sim.machine("node-1").stop_runtime();
+    world.live(2).await;
+    world.sim.machine("node-1").start_runtime();
+    assert_eq!(told(&over(&world, "late").await), "1/0/1/0 job has completed");
+    assert!(world.pulls("node-1").len() > 1, "the first attempt was lost");
+}

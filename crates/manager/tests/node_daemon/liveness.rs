@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use kruise_sim::machine::Said;
 use serde_json::{Value, json};
 
-use crate::world::{CLONESETS, PODS, PROBES, REQUESTS, World, is_ready, text};
+use crate::world::{CLONESETS, MARKERS, PODS, PROBES, REQUESTS, World, condition, is_ready, pod, text};
 
 const GATES: &[&str] = &["--feature-gates=EnhancedLivenessProbe=true"];
 const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
@@ -167,4 +167,26 @@ async fn without_its_gates_pods_stay_as_they_are() {
         let pod = world.list(PODS).await.remove(0);
         assert!(pod["spec"]["containers"][0]["livenessProbe"].is_object(), "{flags:?} {pod}");
     }
+}
+
+/// What one pod asks for in an annotation, and a node would refuse, keeps no other pod of the node from being asked.
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_leads_away_from_its_pod_silences_no_other() {
+    let world = world(1, 1, GATES).await;
+    let mut away = pod("away");
+    let context = r#"[{"name":"app","livenessProbe":{"httpGet":{"host":"x","port":80}}}]"#;
+    away["metadata"]["annotations"] = json!({"apps.kruise.io/using-enhanced-liveness": "true",
+        "apps.kruise.io/container-probe-context": context});
+    world.ready(away).await;
+    let probe = json!({"name": "check", "containerName": "app", "podConditionType": "game.io/ok",
+        "probe": {"exec": {"command": ["alive"]}, "periodSeconds": 1}});
+    let marker = json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "PodProbeMarker", "metadata": {"name": "ok"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}, "probes": [probe]}});
+    world.post(MARKERS, marker).await;
+    world.live(30).await;
+    for pod in world.list(PODS).await {
+        assert_eq!(condition(&pod, "game.io/ok")["status"], "True", "{pod}");
+    }
+    world.delete(&format!("{MARKERS}/ok")).await;
+    world.until(&format!("{MARKERS}/ok"), Value::is_null).await;
 }

@@ -7,6 +7,7 @@ mod faults;
 mod grace;
 mod hooks;
 mod images;
+mod jobs;
 mod lists;
 mod liveness;
 mod meta;

@@ -1,5 +1,6 @@
 //! What daemons tell about containers, and restarts for the sake of labels.
 
+use kruise_sim::machine::Said;
 use serde_json::{Value, json};
 
 use crate::world::{CLONESETS, PODS, World, container, is_ready, text};
@@ -62,8 +63,20 @@ async fn containers_are_told_with_their_fingerprints() {
 /// changes by hand restarts nothing.
 #[tokio::test(start_paused = true)]
 async fn a_container_restarts_with_its_new_label() {
+    restarts_with_its_new_label(&World::new(1, &[]).await).await;
+}
+
+/// Node daemon 4.6-6: the same where the image has no program `env`.
+#[tokio::test(start_paused = true)]
+async fn a_container_without_the_program_env_restarts_with_its_new_label() {
     let world = World::new(1, &[]).await;
-    let path = begin(&world).await;
+    let absent = Said { code: 127, stderr: "env: not found".to_owned(), ..Said::default() };
+    world.sim.machine("node-1").declare_command("env", absent);
+    restarts_with_its_new_label(&world).await;
+}
+
+async fn restarts_with_its_new_label(world: &World) {
+    let path = begin(world).await;
     world
         .patch(
             &format!("{CLONESETS}/web"),
@@ -79,4 +92,27 @@ async fn a_container_restarts_with_its_new_label() {
     let restarts = ["app", "sidecar"];
     let pod = world.get(&path).await;
     assert_eq!(restarts.map(|name| container(&pod, name)["restartCount"].clone()), [json!(1), json!(0)]);
+}
+
+/// Node daemon 4.6-2 and 4.6-3: pods of others are told of only when they have a container of ours.
+#[tokio::test(start_paused = true)]
+async fn a_pod_of_a_deployment_is_told_of_when_it_has_a_sidecar() {
+    let world = World::new(1, &[]).await;
+    let set = json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "SidecarSet", "metadata": {"name": "agents"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}, "containers": [{"name": "agent", "image": "agent:v1"}]}});
+    world.post("/apis/apps.kruise.io/v1alpha1/sidecarsets", set).await;
+    world.live(5).await;
+    for name in ["web", "plain"] {
+        let template = json!({"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "app", "image": "app:v1"}]}});
+        let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+            "spec": {"replicas": 1, "selector": {"matchLabels": {"app": name}}, "template": template}});
+        world.post("/apis/apps/v1/namespaces/default/deployments", deployment).await;
+    }
+    world.live(30).await;
+    let pods = world.list(PODS).await;
+    assert_eq!(pods.iter().filter(|pod| is_ready(pod)).count(), 2);
+    for pod in pods {
+        let expected = if pod["metadata"]["labels"]["app"] == "web" { 2 } else { 0 };
+        assert_eq!(told(&pod)["containers"].as_array().map_or(0, Vec::len), expected, "{pod}");
+    }
 }

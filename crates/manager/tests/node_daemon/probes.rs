@@ -3,7 +3,10 @@
 use kruise_sim::machine::{Deed, Said};
 use serde_json::{Value, json};
 
-use crate::world::{CLONESETS, MARKERS, NODES, PODS, PROBES, World, condition, is_ready, pod, seconds, text};
+use crate::world::{
+    CLONESETS, MARKERS, NODES, PODS, PROBES, REQUESTS, World, condition, is_ready, pod, request, seconds,
+    states, text,
+};
 
 const WEB: &str = "/api/v1/namespaces/default/pods/web";
 
@@ -324,4 +327,38 @@ async fn without_daemons_no_marker_is_taken() {
     let world = World::bare(1, 1, &["--feature-gates=KruiseDaemon=false"]).await;
     let refusal = world.refused(MARKERS, marker("no", "game.io/ok", exec(&["true"]))).await;
     assert!(refusal.starts_with("403 feature-gate ") && refusal.ends_with(" is not enabled"), "{refusal}");
+}
+
+/// A clock that is set back says nothing about containers: they are asked as before.
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_set_back_silences_no_probe() {
+    let world = World::new(1, &[]).await;
+    world.ready(pod("web")).await;
+    let machine = world.sim.machine("node-1");
+    machine.declare_command("check", says("", 0));
+    world.post(MARKERS, marker("ok", "game.io/ok", exec(&["check"]))).await;
+    world.until(WEB, |pod| condition(pod, "game.io/ok")["status"] == "True").await;
+    world.step_daemon_clocks(jiff::SignedDuration::from_hours(-1));
+    machine.declare_command("check", says("", 1));
+    world.live(10).await;
+    assert_eq!(condition(&world.get(WEB).await, "game.io/ok")["status"], "False");
+}
+
+/// Node daemon 8.1-11: the runtime restarts, and half a minute later probes and requests work as before.
+#[tokio::test(start_paused = true)]
+async fn probes_and_requests_go_on_after_a_restart_of_the_runtime() {
+    let world = World::new(1, &[]).await;
+    world.ready(pod("web")).await;
+    let machine = world.sim.machine("node-1");
+    machine.declare_command("check", says("", 0));
+    world.post(MARKERS, marker("ok", "game.io/ok", exec(&["check"]))).await;
+    world.until(WEB, |pod| condition(pod, "game.io/ok")["status"] == "True").await;
+    machine.stop_runtime();
+    world.post(REQUESTS, request("again", &["sidecar"], json!({}))).await;
+    world.live(20).await;
+    machine.declare_command("check", says("", 1));
+    machine.start_runtime();
+    world.live(30).await;
+    assert_eq!(condition(&world.get(WEB).await, "game.io/ok")["status"], "False");
+    assert_eq!(states(&world.get(&format!("{REQUESTS}/again")).await), "sidecar:Succeeded");
 }

@@ -155,6 +155,11 @@ impl World {
         }
     }
 
+    /// The same for the clocks of daemons alone: a node whose kubelet is far behind would count as lost.
+    pub(crate) fn step_daemon_clocks(&self, by: SignedDuration) {
+        *self.skew.lock().unwrap() = by;
+    }
+
     pub(crate) async fn live(&self, seconds: u64) {
         self.sim.advance(Duration::from_secs(seconds)).await;
     }

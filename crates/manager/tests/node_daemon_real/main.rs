@@ -15,6 +15,7 @@ mod stage;
 mod deadlines;
 mod hooks;
 mod image_pulls;
+mod jobs;
 mod killed;
 mod metadata;
 mod node;

@@ -5,7 +5,6 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use kruise_testkit::{
     Outcome,
-    cluster::REAL_NODES,
     pod::{is_ready, summary},
     wait::{Look, seen},
 };
@@ -38,26 +37,35 @@ fn is_told(pod: &Pod) -> bool {
 /// by hand restarts nothing.
 async fn a_changed_label_restarts_the_container_that_reads_it(stage: &mut Stage) -> Outcome {
     let room = Room::prepare(stage, "metadata").await?;
-    let plain = room.pod("plain", room.two(&json!({}), &json!({})), json!({})).await;
     let reads = json!({
-        "command": ["sh", "-c", "echo version $VERSION; exec sh /run.sh"],
-        "env": [{"name": "VERSION", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['version']"}}}],
+        "command": ["sh", "-c", "echo version $VERSION; exec sh /run.sh"], "env": [version()],
     });
-    let template = json!({
-        "metadata": {"labels": {"app": "set", "version": "one"}},
-        "spec": {
-            "terminationGracePeriodSeconds": 2, "nodeSelector": {REAL_NODES.0: REAL_NODES.1},
-            "containers": room.two(&reads, &json!({})),
-        },
+    restarts_with_its_new_label(stage, &room, &reads).await;
+    Ok(())
+}
+on_a_node!(a_changed_label_restarts_the_container_that_reads_it);
+
+/// Node daemon 4.6-6: the same in a container that finds no program `env`.
+async fn a_container_that_finds_no_program_restarts_with_its_new_label(stage: &mut Stage) -> Outcome {
+    let room = Room::prepare(stage, "no-programs").await?;
+    let reads = json!({
+        "command": ["/bin/sh", "-c", "echo version $VERSION; exec /bin/sleep 100000"],
+        "env": [{"name": "PATH", "value": "/nowhere"}, version()],
     });
-    let set = json!({
-        "apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet",
-        "metadata": {"name": "set", "namespace": room.sandbox.namespace()},
-        "spec": {
-            "replicas": 1, "selector": {"matchLabels": {"app": "set"}}, "template": template,
-            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"podUpdatePolicy": "InPlaceOnly"}},
-        },
-    });
+    restarts_with_its_new_label(stage, &room, &reads).await;
+    Ok(())
+}
+on_a_node!(a_container_that_finds_no_program_restarts_with_its_new_label);
+
+/// A variable with the label `version` of the pod.
+fn version() -> Value {
+    json!({"name": "VERSION", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['version']"}}})
+}
+
+/// `reads` is the container `app`, which prints its version.
+async fn restarts_with_its_new_label(stage: &Stage, room: &Room, reads: &Value) {
+    let plain = room.pod("plain", room.two(&json!({}), &json!({})), json!({})).await;
+    let set = room.set(&json!({"version": "one"}), room.two(reads, &json!({})));
     stage.create(set.clone()).await.unwrap();
     let only = async |what: &str, is_so: &dyn Fn(&Pod) -> bool| {
         let look = async || {
@@ -104,6 +112,4 @@ async fn a_changed_label_restarts_the_container_that_reads_it(stage: &mut Stage)
     room.sandbox.always("nobody restarts it", Duration::from_secs(5), same).await;
     let plain: Pod = room.sandbox.get("plain").await;
     assert_eq!(told(&plain), Vec::<Value>::new());
-    Ok(())
 }
-on_a_node!(a_changed_label_restarts_the_container_that_reads_it);

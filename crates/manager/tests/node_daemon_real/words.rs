@@ -69,6 +69,26 @@ impl Room {
         self.until(name, "the pod is ready", is_ready).await
     }
 
+    /// A CloneSet `set` of one pod on the real node that changes in place only. `more` are labels of its pod.
+    pub(crate) fn set(&self, more: &Value, containers: Value) -> Value {
+        let mut labels = json!({"app": "set"});
+        for (key, value) in more.as_object().into_iter().flatten() {
+            labels[key] = value.clone();
+        }
+        let spec = json!({
+            "terminationGracePeriodSeconds": 2, "nodeSelector": {REAL_NODES.0: REAL_NODES.1}, "containers": containers,
+        });
+        json!({
+            "apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet",
+            "metadata": {"name": "set", "namespace": self.sandbox.namespace()},
+            "spec": {
+                "replicas": 1, "selector": {"matchLabels": {"app": "set"}},
+                "template": {"metadata": {"labels": labels}, "spec": spec},
+                "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"podUpdatePolicy": "InPlaceOnly"}},
+            },
+        })
+    }
+
     /// Waits until a pod is as it should be.
     pub(crate) async fn until(&self, name: &str, what: &str, is_so: impl Fn(&Pod) -> bool) -> Pod {
         let look = async || {

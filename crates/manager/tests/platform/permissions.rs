@@ -37,6 +37,8 @@ async fn kubeconfig(stage: &Stage, account: &str, folder: &tempfile::TempDir) ->
 fn the_generated_roles_are_enough_for_the_manager_real() {
     crate::stage::prepared("roles", &[], async |stage: &mut Stage| {
         let sandbox = stage.cluster.sandbox("roles").await;
+        let config = json!({"name": names::DAEMON_CONFIG_NAMESPACE});
+        stage.put(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": config})).await;
         for object in rbac::objects(&Gates::default()) {
             stage.put(object).await;
         }

@@ -24,7 +24,9 @@ async fn a_sidecar_that_comes_back_is_killed_again(stage: &mut Stage) -> Outcome
     let sidecar = room.sidecar("sc", "stubborn:v1", &[(TERMINATE_SIDECAR, "true")]);
     let mut made = BTreeMap::new();
     let story = async {
-        room.job("OnFailure", &[room.main("main", 3, 0), sidecar], &json!({})).await;
+        // Restarts inside a pod count for the job.
+        let patient = json!({"spec": {"backoffLimit": 100}});
+        room.job("OnFailure", &[room.main("main", 3, 0), sidecar], &patient).await;
         room.main_has_ended().await;
         for _ in 0..2 * 60 * 5 {
             tokio::time::sleep(Duration::from_millis(500)).await;

@@ -285,7 +285,7 @@ fn a_pod_is_held_not_ready_before_its_containers_stop() {
     request["status"]["phase"] = json!("Completed");
     check(
         &seen(request.clone(), Some(held()), 10),
-        r#"Pod/status {"status":{"conditions":[{"lastTransitionTime":"2026-01-01T00:00:10Z","message":"[]","status":"True","type":"KruisePodReady"}]}}"#,
+        r#"Pod/status@ {"status":{"conditions":[{"lastTransitionTime":"2026-01-01T00:00:10Z","message":"[]","status":"True","type":"KruisePodReady"}]}}"#,
     );
     check(
         &seen(request, Some(pod(json!({}))), 11),

@@ -26,10 +26,13 @@ pub(super) struct Listing {
     /// One list for each runtime, and when it was made.
     lists: Vec<Lock<Option<(Instant, Pods)>>>,
     /// When containers were started: that never changes.
-    started: Mutex<BTreeMap<String, Timestamp>>,
+    started: Mutex<BTreeMap<Named, Timestamp>>,
     /// The addresses of sandboxes: they do not change either.
-    addresses: Mutex<BTreeMap<String, Vec<String>>>,
+    addresses: Mutex<BTreeMap<Named, Vec<String>>>,
 }
+
+/// The name of a runtime, and an id in it.
+type Named = (String, String);
 
 impl Listing {
     pub(super) fn new(runtimes: Runtimes) -> Self {
@@ -47,11 +50,12 @@ impl Listing {
         if probe.exec.is_some() {
             return Ok(Vec::new());
         }
-        if let Some(known) = lock(&self.addresses).get(&container.sandbox) {
+        let key = (runtime.name().to_owned(), container.sandbox.clone());
+        if let Some(known) = lock(&self.addresses).get(&key) {
             return Ok(known.clone());
         }
         let addresses = runtime.sandbox_addresses(&container.sandbox).await?;
-        lock(&self.addresses).insert(container.sandbox.clone(), addresses.clone());
+        lock(&self.addresses).insert(key, addresses.clone());
         Ok(addresses)
     }
 
@@ -61,15 +65,23 @@ impl Listing {
         pod_uid: &str,
         name: &str,
     ) -> Result<Option<(Arc<dyn Runtime>, Container, Instance)>, cri::Error> {
+        let mut problem = None;
         for (runtime, list) in self.runtimes.iter().zip(&self.lists) {
-            let pods = self.pods(&**runtime, list).await?;
+            let pods = match self.pods(&**runtime, list).await {
+                Ok(pods) => pods,
+                // The pod may belong to another one, which answers.
+                Err(error) => {
+                    problem = Some(error);
+                    continue;
+                }
+            };
             let container = pods.get(pod_uid).and_then(|containers| cri::newest(containers, name));
             if let Some(container) = container {
                 let instance = self.instance(&**runtime, container).await?;
                 return Ok(Some((runtime.clone(), container.clone(), instance)));
             }
         }
-        Ok(None)
+        problem.map_or(Ok(None), Err)
     }
 
     /// The list of a runtime. Who comes while it is being made waits for it.
@@ -91,9 +103,12 @@ impl Listing {
             container.annotations.clear();
             pods.entry(uid).or_default().push(container);
         }
-        let is_there = |holds: &dyn Fn(&Container) -> bool| pods.values().flatten().any(holds);
-        lock(&self.started).retain(|id, _| is_there(&|container| container.id == *id));
-        lock(&self.addresses).retain(|sandbox, _| is_there(&|container| container.sandbox == *sandbox));
+        // What belongs to another runtime stands in another list.
+        let stays = |name: &str, holds: &dyn Fn(&Container) -> bool| {
+            name != runtime.name() || pods.values().flatten().any(holds)
+        };
+        lock(&self.started).retain(|(name, id), _| stays(name, &|container| container.id == *id));
+        lock(&self.addresses).retain(|(name, id), _| stays(name, &|container| container.sandbox == *id));
         let pods = Arc::new(pods);
         *list = Some((made, pods.clone()));
         Ok(pods)
@@ -101,12 +116,13 @@ impl Listing {
 
     async fn instance(&self, runtime: &dyn Runtime, container: &Container) -> Result<Instance, cri::Error> {
         let Container { id, state, .. } = container;
-        let mut started_at = lock(&self.started).get(id).copied();
+        let key = (runtime.name().to_owned(), id.clone());
+        let mut started_at = lock(&self.started).get(&key).copied();
         if started_at.is_none() && *state == cri::State::Running {
             let inspected = runtime.inspect(id, Detail::State).await?;
             started_at = inspected.and_then(|inspected| inspected.started_at);
             if let Some(started) = started_at {
-                lock(&self.started).insert(id.clone(), started);
+                lock(&self.started).insert(key, started);
             }
         }
         Ok(Instance { id: id.clone(), state: *state, started_at })

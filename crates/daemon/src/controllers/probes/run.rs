@@ -14,7 +14,7 @@ use kruise_core::{
     effect::{Event, Level},
     object::{ObjectKey, ObjectRef, POD},
 };
-use kruise_runtime::{events::Recorder, queue::Queue};
+use kruise_runtime::{events::Recorder, queue::Queue, scope::caught};
 use tokio::{
     sync::watch,
     task::{AbortHandle, JoinSet},
@@ -138,7 +138,10 @@ impl Shared {
     async fn run(self: Arc<Self>, id: Id, mut prober: Prober, mut edits: watch::Receiver<Probe>) {
         loop {
             let began = Instant::now();
-            self.round(&id, &mut prober).await;
+            // The next round tries again.
+            if let Err(message) = caught(self.round(&id, &mut prober)).await {
+                tracing::error!(pod = %id.pod, probe = %id.probe, panic = message, "a probe panicked");
+            }
             loop {
                 let next = began + probing::period(prober.probe());
                 tokio::select! {

@@ -223,3 +223,49 @@ async fn credentials_come_from_secrets_of_the_moment() {
     let tried = stage.runtime.world().pulls.iter().filter(|pull| pull.image == "pub.io/x:v1").count();
     assert_eq!(tried, 1, "no anonymous attempt after a wrong credential");
 }
+
+/// Node daemon 3: a mistake of ours in one pull ends neither the daemon nor the pull.
+#[tokio::test(start_paused = true)]
+async fn a_pull_that_panics_begins_again() {
+    let stage = Stage::new(Flags::default()).await;
+    stage.runtime.world().panics = 2;
+    stage.want(json!({"app": {"tags": [tag("v1", json!({}))]}})).await;
+    let done = stage.finished(1).await;
+    assert_eq!((&done["status"]["succeeded"], &done["status"]["pulling"]), (&json!(1), &json!(0)));
+}
+
+/// IMG-D5: every attempt reads secrets again, and where nobody can tell, those of before are still better than none.
+#[tokio::test(start_paused = true)]
+async fn a_secret_that_cannot_be_read_again_is_still_used() {
+    use kruise_sim::faults::{Answer, Calls, Effect, Rule, When};
+    let stage = Stage::new(Flags::default()).await;
+    let namespace =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kruise-daemon-config"}});
+    stage.post("/api/v1/namespaces", namespace).await;
+    let config = json!({"auths": {"priv.io": {"auth": STANDARD.encode("me:p")}}}).to_string();
+    let secrets = "/api/v1/namespaces/kruise-daemon-config/secrets";
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "own"},
+        "type": "kubernetes.io/dockerconfigjson", "data": {".dockerconfigjson": STANDARD.encode(config)}});
+    stage.post(secrets, secret).await;
+    stage.runtime.world().accounts.insert("priv.io/".to_owned(), "me".to_owned());
+    stage.runtime.world().pull_errors.insert("priv.io/".to_owned(), "registry hiccup".to_owned());
+    let image = json!({"pullSecrets": [{"namespace": "kruise-daemon-config", "name": "own"}], "tags": [tag("v1", json!({}))]});
+    stage.want(json!({"priv.io/app": image})).await;
+    stage.until(OWN, |object| object["status"]["pulling"] == 1).await;
+    stage.sim.faults().rule(Rule {
+        calls: Calls { method: Some(http::Method::GET), path: "/secrets".to_owned() },
+        when: When::Chance(1.0),
+        effect: Effect::Before,
+        answer: Answer::Unavailable,
+    });
+    stage.wait(2).await;
+    stage.runtime.world().pull_errors.clear();
+    let done = stage.finished(1).await;
+    assert_eq!(done["status"]["succeeded"], 1, "{done}");
+    let users: Vec<Option<String>> =
+        stage.runtime.world().pulls.iter().map(|pull| Some(pull.auth.as_ref()?.username.clone())).collect();
+    assert!(users.len() > 1 && users.iter().all(|user| user.as_deref() == Some("me")), "{users:?}");
+    // Those reads are counted as all others.
+    let text = stage.node.registry.text();
+    assert!(text.contains(r#"rest_client_requests_total{code="503""#), "{text}");
+}

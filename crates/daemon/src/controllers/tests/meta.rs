@@ -1,6 +1,7 @@
 //! What the kubelet started.
 
 use super::*;
+use crate::cri::Output;
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const POD: &str = "/api/v1/namespaces/default/pods/p";
@@ -107,4 +108,28 @@ async fn new_values_restart_exactly_that_container_once() {
     assert_eq!(stage.runtime.world().stops, [(id, 30)]);
     let expected = ("Pod/p".to_owned(), "Stopping containerID z by container meta restarter".to_owned(), 1);
     assert_eq!(stage.events("Killing").await, [expected]);
+}
+
+/// Node daemon 4.6-6: an image without the program `env` is no obstacle where the runtime tells the environment. Where it does
+/// not, that program is asked.
+#[tokio::test(start_paused = true)]
+async fn environments_are_told_by_the_runtime_or_by_a_program_of_the_image() {
+    let absent = Output { exit_code: 127, stderr: b"env: not found\n".to_vec(), ..Output::default() };
+    let prints = Output { stdout: b"PATH=/bin\ne2=foo\n".to_vec(), ..Output::default() };
+    for (told, program, wanted) in [
+        (environment("foo"), &absent, json!(2_053_173_458_u64)),
+        (None, &prints, json!(2_053_173_458_u64)),
+        (None, &absent, Value::Null),
+    ] {
+        let stage = Stage::new(Flags::default()).await;
+        stage.runtime.world().environment = told.clone();
+        stage.runtime.world().commands.insert("env".to_owned(), (Duration::ZERO, program.clone()));
+        stage.post(PODS, pod("apps.kruise.io/v1beta1")).await;
+        stage.mirror().await;
+        stage.until(POD, |pod| meta(pod).is_some()).await;
+        stage.wait(10).await;
+        let entries = meta(&stage.get(POD).await).unwrap()["containers"].as_array().unwrap().clone();
+        let z = entries.iter().find(|entry| entry["name"] == "z").unwrap();
+        assert_eq!(z["hashes"]["extractedEnvFromMetadataHash"], wanted, "{told:?} {program:?}");
+    }
 }

@@ -137,3 +137,17 @@ async fn many_probes_share_their_look_at_the_runtime() {
     assert!(lists <= 21, "{lists}");
     assert_eq!(stage.get(OWN).await["metadata"]["resourceVersion"], version);
 }
+
+/// Node daemon 3: a mistake of ours in one round of a probe ends neither the daemon nor the probe.
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_panics_asks_again() {
+    let stage = Stage::new(Flags::default()).await;
+    stage.runtime.run("u", "app", "a0", stage.sim.clock().now());
+    stage.says("good", "data\n", 0);
+    stage.runtime.world().panics = 2;
+    let mut object = named("NodePodProbe", "v1alpha1", "n1");
+    object["spec"] = pod(&[probe("m#x", "good", 1)]);
+    stage.post(PROBES, object).await;
+    stage.until(OWN, is("m#x", "Succeeded", "data\n")).await;
+    assert_eq!(stage.runtime.world().panics, 0);
+}
