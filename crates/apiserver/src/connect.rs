@@ -3,6 +3,8 @@
 //! The server decides who may connect to what; a [`Connector`] (the simulated nodes) is at the other end, and whoever has the
 //! sockets carries bytes between both. How that looks on the wire is not known here.
 
+mod options;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -15,8 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 
 use crate::access::Asked;
-use crate::admission::User;
-use crate::field::quote;
+use crate::admission::{Attributes, Operation, User, Warnings};
 use crate::rest::{Query, check_container};
 use crate::server::ApiServer;
 use crate::status::{GroupResource, Status};
@@ -123,51 +124,72 @@ fn parts(path: &str) -> Option<(&str, &str, &str)> {
 
 impl ApiServer {
     /// Decides about a request for a connection: who asks, whether they may, and whether there is anything to connect to.
-    pub fn connect(&self, head: &mut Parts) -> Result<Connection, Status> {
+    pub async fn connect(&self, head: &mut Parts) -> Result<Connection, Status> {
         self.admit(head)?;
+        let (namespace, name, word) = parts(head.uri.path()).ok_or_else(Status::resource_not_found)?;
+        let query = Query::parse(head.uri.query());
+        if query.has("dryRun") {
+            return Err(Status::bad_request("dryRun is not supported"));
+        }
+        let mut options = options::of(word, &query)?;
+        self.admit_connection(head, [namespace, name, word], &mut options).await?;
         self.check_connect(head)?;
-        let (namespace, name, wish) = parts(head.uri.path()).ok_or_else(Status::resource_not_found)?;
         let pod = self.store().get("/pods", namespace, name);
         let pod = pod.ok_or_else(|| Status::not_found(GroupResource::new("", "pods"), name))?;
         let Some(end) = self.connector() else {
-            return Err(Status::not_implemented(format_args!("pods/{wish}")));
+            return Err(Status::not_implemented(format_args!("pods/{word}")));
         };
-        let query = Query::parse(head.uri.query());
-        let object = pod.value();
-        let wish = match wish {
-            "portforward" => {
-                let named = query.all("ports").flat_map(|ports| ports.split(','));
-                let port = |text: &str| {
-                    text.parse().map_err(|_| {
-                        Status::bad_request(format!("unable to parse {} as a port", quote(text)))
-                    })
-                };
-                Wish::Forward(named.map(port).collect::<Result<_, _>>()?)
+        let mut wish = options::wish(word, &options);
+        if let Wish::Exec(run) | Wish::Attach(run) = &mut wish {
+            let object = pod.value();
+            check_container(&object, &run.container)?;
+            if run.container.is_empty() {
+                let only = object.pointer("/spec/containers/0/name").and_then(Value::as_str);
+                run.container = only.unwrap_or_default().to_owned();
             }
-            wish => {
-                let container = query.text("container");
-                check_container(&object, container)?;
-                let only =
-                    object.pointer("/spec/containers/0/name").and_then(Value::as_str).unwrap_or_default();
-                let run = Run {
-                    container: if container.is_empty() { only } else { container }.to_owned(),
-                    command: query.all("command").map(str::to_owned).collect(),
-                    stdin: query.flag("stdin"),
-                    stdout: query.flag("stdout"),
-                    stderr: query.flag("stderr"),
-                    tty: query.flag("tty"),
-                };
-                if !run.stdin && !run.stdout && !run.stderr {
-                    let why = "you must specify at least 1 of stdin, stdout, stderr";
-                    return Err(Status::bad_request(why));
-                }
-                if wish == "attach" { Wish::Attach(run) } else { Wish::Exec(run) }
+            if !run.stdin && !run.stdout && !run.stderr {
+                let why = "you must specify at least 1 of stdin, stdout, stderr";
+                return Err(Status::bad_request(why));
             }
-        };
+        }
         if pod.field("spec.nodeName").is_empty() {
             return Err(Status::bad_request(format!("pod {name} does not have a host assigned")));
         }
         Ok(Connection { pod, wish, end })
+    }
+
+    /// Asks policies and webhooks, which may also change what is wanted. They are asked before anybody looks for the
+    /// pod.
+    async fn admit_connection(
+        &self,
+        head: &Parts,
+        [namespace, name, word]: [&str; 3],
+        options: &mut Value,
+    ) -> Result<(), Status> {
+        let Some(pods) = self.registry().find("", "v1", "pods") else { return Ok(()) };
+        let hooks = self.admission(Operation::Connect, &pods, Some(word));
+        let user = head.extensions.get::<User>().cloned().unwrap_or_default();
+        let attributes = Attributes {
+            server: self,
+            operation: Operation::Connect,
+            resource: &pods,
+            subresource: Some(word),
+            namespace,
+            name,
+            user: &user,
+            dry_run: false,
+            options: &Value::Null,
+            old: None,
+            // A connection has no answer that could carry them.
+            warnings: &Warnings::default(),
+        };
+        for hook in &hooks {
+            hook.mutate(&attributes, options).await?;
+        }
+        for hook in &hooks {
+            hook.validate(&attributes, Some(options)).await?;
+        }
+        Ok(())
     }
 
     /// Refuses who may `get` but not `create`: a WebSocket begins with a GET, and changes as much as a POST does.
@@ -183,10 +205,10 @@ impl ApiServer {
 
     /// The answer to a request for a connection by somebody who stays with HTTP, or that came to a server without
     /// anybody who can leave it.
-    pub(crate) fn refuse_plain(&self, head: &Parts) -> Status {
+    pub(crate) async fn refuse_plain(&self, head: &Parts) -> Status {
         let mut head = head.clone();
         let wish = head.uri.path().rsplit('/').next().unwrap_or_default().to_owned();
-        match self.connect(&mut head) {
+        match self.connect(&mut head).await {
             Ok(_) if head.headers.contains_key(UPGRADE) => {
                 Status::not_implemented(format_args!("pods/{wish}"))
             }

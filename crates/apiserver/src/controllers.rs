@@ -55,6 +55,8 @@ use sources::Sources;
 
 /// Most handlers that wait for something (a webhook, mostly) at the same time.
 const MOST_RUNNING: usize = 64;
+/// Who asks for a later time is woken before it and looks again; clocks do not reach every time that can be written.
+const LONGEST_WAIT: Duration = Duration::from_secs(365 * 24 * 3600);
 /// How often resources that came without any event are looked for.
 const LOOK_AROUND: Duration = Duration::from_secs(30);
 
@@ -380,7 +382,7 @@ pub async fn run(client: Local, options: Options) -> Infallible {
                 }
                 queue.done(&key);
                 if let Some(after) = again {
-                    queue.add_at(key, Instant::now() + clock.real(after));
+                    queue.add_at(key, Instant::now() + clock.real(after.min(LONGEST_WAIT)));
                 }
             }
             Err(status) => {

@@ -4,6 +4,7 @@
 //! list into the `422 Invalid` answer that users see. The texts are part of the contract: people and tools
 //! match on them.
 
+use std::collections::BTreeSet;
 use std::fmt::{self, Display, Write as _};
 
 use serde_json::Value;
@@ -174,12 +175,14 @@ impl Error {
 
     /// The text has more than `max` bytes.
     pub fn too_long(path: impl Display, max: u64) -> Self {
-        Self::new(ErrorKind::TooLong, path, "<value omitted>", format!("may not be more than {max} bytes"))
+        let unit = if max == 1 { "byte" } else { "bytes" };
+        Self::new(ErrorKind::TooLong, path, "<value omitted>", format!("may not be more than {max} {unit}"))
     }
 
     /// The list has `actual` items, more than `max`.
     pub fn too_many(path: impl Display, actual: u64, max: u64) -> Self {
-        Self::new(ErrorKind::TooMany, path, actual, format!("must have at most {max} items"))
+        let unit = if max == 1 { "item" } else { "items" };
+        Self::new(ErrorKind::TooMany, path, actual, format!("must have at most {max} {unit}"))
     }
 
     /// The check itself failed.
@@ -215,14 +218,9 @@ impl std::error::Error for Error {}
 
 /// Joins errors as Kubernetes does: one stands alone, several stand in brackets, repeats are left out.
 pub fn aggregate(errors: &[Error]) -> String {
-    let mut seen: Vec<String> = Vec::new();
-    for error in errors {
-        let text = error.to_string();
-        if !seen.contains(&text) {
-            seen.push(text);
-        }
-    }
-    match seen.as_slice() {
+    let mut seen = BTreeSet::new();
+    let texts = errors.iter().map(Error::to_string).filter(|text| seen.insert(text.clone()));
+    match texts.collect::<Vec<_>>().as_slice() {
         [one] => one.clone(),
         many => format!("[{}]", many.join(", ")),
     }
@@ -397,6 +395,8 @@ mod tests {
             &Error::too_long("metadata.name", 63),
             "metadata.name: Too long: may not be more than 63 bytes",
         );
+        check(&Error::too_long("spec.s", 1), "spec.s: Too long: may not be more than 1 byte");
+        check(&Error::too_many("spec.l", 2, 1), "spec.l: Too many: 2: must have at most 1 item");
         check(&Error::too_many("spec.l", 3, 2), "spec.l: Too many: 3: must have at most 2 items");
         check(
             &Error::invalid("spec.m", json!({"b": 1, "a": "<"}), "no"),

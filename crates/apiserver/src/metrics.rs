@@ -80,6 +80,7 @@ fn resource(kind: &'static str, plural: &'static str, namespaced: bool) -> Resou
         unconditional_update: false,
         returns_deleted: false,
         scale: None,
+        deprecation: None,
         selectable: Vec::new(),
         custom: false,
         printer: Printer::built_in(GROUP, kind),

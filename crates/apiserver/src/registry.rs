@@ -101,6 +101,8 @@ pub struct Resource {
     pub returns_deleted: bool,
     /// The scale subresource's fields.
     pub scale: Option<ScalePaths>,
+    /// What those are told who use it although it is on its way out.
+    pub deprecation: Option<Text>,
     /// Field selectors beyond `metadata.name` and `metadata.namespace`.
     pub selectable: Vec<Arc<str>>,
     /// Whether this is a custom resource: other update rules, lists with typed items, no strategic merge.

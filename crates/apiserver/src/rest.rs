@@ -130,15 +130,15 @@ impl ApiServer {
 
     /// A stored object in the version of the resource.
     pub(crate) async fn read(&self, resource: &Resource, record: &Record) -> Result<Value, Status> {
-        let value = record.value();
+        let mut value = record.value();
         if resource.rules.is_as_stored(resource, record) {
             return Ok(value);
         }
-        let mut value = convert(resource, value, &resource.api_version()).await?;
+        // Defaults are those of the version in which it is stored.
         if resource.custom {
             resource.rules.default(resource, &mut value);
         }
-        Ok(value)
+        convert(resource, value, &resource.api_version()).await
     }
 
     /// Stored objects in the version of the resource, converted all at once. Those that can be shown as they are
@@ -149,23 +149,16 @@ impl ApiServer {
         records: &[Arc<Record>],
     ) -> Result<Vec<Option<Value>>, Status> {
         let is_old = |record: &&Arc<Record>| !resource.rules.is_as_stored(resource, record);
-        let old: Vec<Value> = records.iter().filter(is_old).map(|record| record.value()).collect();
+        let mut old: Vec<Value> = records.iter().filter(is_old).map(|record| record.value()).collect();
         if old.is_empty() {
             return Ok(vec![None; records.len()]);
         }
+        if resource.custom {
+            old.iter_mut().for_each(|value| resource.rules.default(resource, value));
+        }
         let to = resource.api_version();
         let mut read = resource.rules.convert(resource, old, &to).await?.into_iter();
-        let mut out = Vec::with_capacity(records.len());
-        for record in records {
-            let mut value = if is_old(&record) { read.next() } else { None };
-            if let Some(value) = &mut value
-                && resource.custom
-            {
-                resource.rules.default(resource, value);
-            }
-            out.push(value);
-        }
-        Ok(out)
+        Ok(records.iter().map(|record| if is_old(&record) { read.next() } else { None }).collect())
     }
 
     /// What to store for an object in the version of the resource.

@@ -21,6 +21,7 @@ use serde_json::Value;
 use crate::field::{self, Path};
 use crate::patch::depth;
 
+pub(crate) use format::Format;
 use node::Node;
 pub(crate) use pattern::translate as go_pattern;
 use validations::Checks;

@@ -447,3 +447,28 @@ async fn a_running_pod_costs_little_more_than_its_own_address() {
     let each = sets / PODS + 2 * size_of::<kruise_apiserver::apply::Entry>();
     assert!(each < 1200, "{each} bytes for each pod");
 }
+
+/// Defaults belong to nobody, also where an applied object says nothing else.
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_applied_with_a_name_only_has_no_manager() {
+    let client = Client::new();
+    let path = "/api/v1/namespaces/default/secrets/s";
+    let bare = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}});
+    let (code, _, made) = client.apply(path, "kubectl", "", &bare).await;
+    assert_eq!((code, managers(&made)), (201, Vec::new()), "{made}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn actions_of_a_binding_are_owned_one_by_one() {
+    let client = Client::new();
+    let path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/b";
+    let binding = |actions: Value| {
+        json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {"name": "b"}, "spec": {"policyName": "p", "validationActions": actions}})
+    };
+    assert_eq!(client.apply(path, "one", "", &binding(json!(["Deny"]))).await.0, 201);
+    let (code, _, both) = client.apply(path, "two", "", &binding(json!(["Deny", "Audit"]))).await;
+    assert_eq!(code, 200, "{both}");
+    let own = &both["metadata"]["managedFields"][1]["fieldsV1"]["f:spec"]["f:validationActions"];
+    assert_eq!(own, &json!({"v:\"Audit\"": {}, "v:\"Deny\"": {}}));
+}

@@ -138,6 +138,7 @@ async fn a_replica_set_has_as_many_pods_as_it_wants() {
     let set = cluster.get("apps", "replicasets", "web").unwrap();
     assert_eq!(set["status"]["availableReplicas"], 3);
     assert_eq!(set["status"]["observedGeneration"], 1);
+    assert_eq!(set["status"]["terminatingReplicas"], 0);
     // The pod with the lowest cost goes.
     let cost = json!({"metadata": {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "-1"}}});
     let cheap = pods[1]["metadata"]["name"].as_str().unwrap().to_owned();
@@ -146,9 +147,26 @@ async fn a_replica_set_has_as_many_pods_as_it_wants() {
     cluster.settle().await;
     assert!(cluster.get("", "pods", &cheap).unwrap()["metadata"]["deletionTimestamp"].is_string());
     assert_eq!(cluster.events("SuccessfulDelete"), [format!("Deleted pod: {cheap}")]);
+    assert_eq!(cluster.get("apps", "replicasets", "web").unwrap()["status"]["terminatingReplicas"], 1);
     cluster.stop_pods().await;
     assert_eq!(cluster.pods("app=web").len(), 2);
+    assert_eq!(cluster.get("apps", "replicasets", "web").unwrap()["status"]["terminatingReplicas"], 0);
     assert_eq!(cluster.get("apps", "replicasets", "web").unwrap()["status"]["replicas"], 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deployment_tells_how_many_pods_are_on_their_way_out() {
+    let cluster = Cluster::start();
+    cluster.deployment("web", 2, json!({"maxSurge": 1, "maxUnavailable": 0})).await;
+    cluster.run_pods("").await;
+    let leaving =
+        || cluster.get("apps", "deployments", "web").unwrap()["status"]["terminatingReplicas"].clone();
+    assert_eq!(leaving(), 0);
+    cluster.merge("apps", "deployments", "web", None, json!({"spec": {"replicas": 0}})).await;
+    cluster.settle().await;
+    assert_eq!(leaving(), 2);
+    cluster.stop_pods().await;
+    assert_eq!(leaving(), 0);
 }
 
 #[tokio::test(start_paused = true)]

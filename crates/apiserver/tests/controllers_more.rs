@@ -55,7 +55,7 @@ async fn stateful_pods_come_in_order_with_their_storage() {
     assert_eq!(labels["controller-revision-hash"], set["status"]["updateRevision"]);
     assert_eq!(
         cluster.events("SuccessfulCreate").last().unwrap(),
-        "create Pod db-2 in StatefulSet db successful"
+        "Create Pod db-2 in StatefulSet db successful"
     );
 
     cluster.merge("apps", "statefulsets", "db", None, json!({"spec": {"replicas": 1}})).await;
@@ -66,6 +66,16 @@ async fn stateful_pods_come_in_order_with_their_storage() {
     cluster.work_until_quiet().await;
     assert_eq!(names(&cluster.pods("app=db")), ["db-0"]);
     assert_eq!(cluster.list("", "persistentvolumeclaims", "").len(), 3, "storage stays");
+}
+
+/// A plan for billions of pods would not fit into memory.
+#[tokio::test(start_paused = true)]
+async fn a_set_without_order_makes_its_pods_in_portions() {
+    let cluster = Cluster::start();
+    let parallel = json!({"spec": {"podManagementPolicy": "Parallel"}});
+    cluster.create("apps", "statefulsets", stateful_set(600, parallel)).await;
+    cluster.settle().await;
+    assert_eq!(cluster.pods("app=db").len(), 600);
 }
 
 #[tokio::test(start_paused = true)]
@@ -194,18 +204,6 @@ async fn an_indexed_job_runs_each_index_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deleting_a_job_takes_its_pods_with_it() {
-    let cluster = Cluster::start();
-    cluster.create("batch", "jobs", job(json!({}))).await;
-    cluster.settle().await;
-    assert_eq!(cluster.pods("").len(), 1);
-    cluster.delete("batch", "jobs", "work", None).await;
-    cluster.settle().await;
-    assert!(cluster.get("batch", "jobs", "work").is_none());
-    assert!(cluster.pods("").is_empty(), "{:?}", cluster.pods(""));
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_budget_counts_and_evictions_obey_it() {
     let cluster = Cluster::start();
     cluster.deployment("web", 3, json!({"maxSurge": 1, "maxUnavailable": 0})).await;
@@ -235,6 +233,46 @@ async fn a_budget_counts_and_evictions_obey_it() {
     assert_eq!(cluster::condition(&budget, "DisruptionAllowed")["reason"], "SufficientPods");
     assert!(budget["status"]["disruptedPods"].is_null(), "{budget}");
     cluster.local.evict("default", &pods[1]).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_volume_that_is_reserved_for_a_claim_is_bound_to_it() {
+    let cluster = Cluster::start();
+    let volume = |name: &str, spec: Value| {
+        let mut volume = json!({"metadata": {"name": name}, "spec": {
+            "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/a"},
+        }});
+        json_patch::merge(&mut volume["spec"], &spec);
+        volume
+    };
+    let claim = |name: &str| {
+        json!({"metadata": {"name": name}, "spec": {
+            "storageClassName": "", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
+        }})
+    };
+    let reserved = |name: &str| json!({"capacity": {"storage": "2Gi"}, "claimRef": {"namespace": "default", "name": name}});
+    let bound = |name: &str| {
+        let claim = cluster.get("", "persistentvolumeclaims", name).unwrap();
+        (claim["status"]["phase"].clone(), claim["spec"]["volumeName"].clone())
+    };
+    cluster.create("", "persistentvolumes", volume("a", reserved("data"))).await;
+    cluster.create("", "persistentvolumes", volume("b", json!({}))).await;
+    cluster.settle().await;
+    cluster.create("", "persistentvolumeclaims", claim("data")).await;
+    cluster.settle().await;
+    assert_eq!(bound("data"), (json!("Bound"), json!("a")), "before smaller ones that are free");
+    let uid = cluster.get("", "persistentvolumeclaims", "data").unwrap()["metadata"]["uid"].clone();
+    let volume_a = cluster.get("", "persistentvolumes", "a").unwrap();
+    assert_eq!(volume_a["spec"]["claimRef"]["uid"], uid);
+    assert_eq!(volume_a["status"]["phase"], "Bound");
+    cluster.create("", "persistentvolumeclaims", claim("other")).await;
+    cluster.create("", "persistentvolumeclaims", claim("late")).await;
+    cluster.settle().await;
+    assert_eq!(bound("other"), (json!("Bound"), json!("b")));
+    assert_eq!(bound("late").0, "Pending");
+    cluster.create("", "persistentvolumes", volume("c", reserved("late"))).await;
+    cluster.settle().await;
+    assert_eq!(bound("late"), (json!("Bound"), json!("c")));
 }
 
 #[tokio::test(start_paused = true)]
@@ -307,6 +345,26 @@ async fn a_silent_node_loses_its_pods() {
     let pods = cluster.pods("app=web");
     assert!(pods.iter().any(|pod| pod["metadata"]["deletionTimestamp"].is_string()), "{pods:?}");
     assert_eq!(pods.len(), 2, "another one takes its place");
+}
+
+/// Sums of seconds must not overflow.
+#[tokio::test(start_paused = true)]
+async fn a_pod_may_tolerate_a_taint_for_a_very_long_time() {
+    let cluster = Cluster::with(Options::default());
+    node(&cluster, "node-1").await;
+    let forever =
+        json!([{"key": "k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": i64::MAX}]);
+    let spec = json!({"tolerations": forever, "containers": [{"name": "c", "image": "i"}]});
+    cluster.create("", "pods", json!({"metadata": {"name": "a"}, "spec": spec})).await;
+    cluster.run_pods("").await;
+    let taint = json!({"spec": {"taints": [{"key": "k", "effect": "NoExecute"}]}});
+    cluster.merge("", "nodes", "node-1", None, taint).await;
+    cluster.settle().await;
+    let pod = cluster.get("", "pods", "a").unwrap();
+    assert!(pod["metadata"]["deletionTimestamp"].is_null(), "{pod}");
+    cluster.create("batch", "jobs", job(json!({"activeDeadlineSeconds": i64::MAX}))).await;
+    cluster.settle().await;
+    assert_eq!(cluster.get("batch", "jobs", "work").unwrap()["status"]["active"], 1, "controllers go on");
 }
 
 #[tokio::test(start_paused = true)]

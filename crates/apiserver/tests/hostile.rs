@@ -196,3 +196,45 @@ async fn selectors_that_explode_are_answered() {
     let open = format!("GET /api/v1/pods?labelSelector=a%20in%20({}", "(".repeat(50_000));
     assert_eq!(send(&server, &open, "", Vec::new()).await.0, 400);
 }
+
+/// A definition of lists of texts, once it is served.
+async fn lists(server: &ApiServer, list_type: &str) -> &'static str {
+    let list = json!({"type": "array", "x-kubernetes-list-type": list_type, "items": {"type": "string"}});
+    let spec = json!({"type": "object", "properties": {"l": list}});
+    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "lists.example.com"}, "spec": {"group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "lists", "kind": "List"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]}});
+    let body = definition.to_string().into_bytes();
+    assert_eq!(send(server, &format!("POST {CRDS}"), "application/json", body).await.0, 201);
+    tokio::time::sleep(std::time::Duration::from_secs(10)).await;
+    "/apis/example.com/v1/namespaces/default/lists"
+}
+
+fn list_of(items: Vec<Value>) -> Vec<u8> {
+    json!({"apiVersion": "example.com/v1", "kind": "List", "metadata": {"name": "a"}, "spec": {"l": items}})
+        .to_string()
+        .into_bytes()
+}
+
+/// Quadratic work would take minutes here.
+#[tokio::test(start_paused = true)]
+async fn very_many_faults_are_told_in_time() {
+    let server = server();
+    let path = lists(&server, "atomic").await;
+    let (code, status) =
+        send(&server, &format!("POST {path}"), "application/json", list_of(vec![json!(1); 200_000])).await;
+    assert_eq!(code, 422, "{}", status["reason"]);
+}
+
+/// Quadratic work would take minutes here.
+#[tokio::test(start_paused = true)]
+async fn very_many_items_are_applied_in_time() {
+    let server = server();
+    let path = lists(&server, "set").await;
+    let items = (0..100_000).map(|at| json!(format!("i{at}"))).collect();
+    let line = format!("PATCH {path}/a?fieldManager=m");
+    let (code, _) = send(&server, &line, "application/apply-patch+yaml", list_of(items)).await;
+    assert_eq!(code, 201);
+}

@@ -114,6 +114,62 @@ async fn scale_reads_and_writes_the_replicas_of_a_workload() {
     assert_eq!((code, status["reason"].as_str().unwrap()), (409, "Conflict"));
 }
 
+const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
+
+async fn deployment(server: &ApiServer) {
+    let template =
+        json!({"metadata": {"labels": {"app": "w"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let spec = json!({"replicas": 1, "selector": {"matchLabels": {"app": "w"}}, "template": template});
+    let body = json!({"metadata": {"name": "web"}, "spec": spec});
+    assert_eq!(json(server, &format!("POST {DEPLOYMENTS}"), body).await.0, 201);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scale_is_no_larger_than_clients_can_read() {
+    let server = server();
+    deployment(&server).await;
+    let path = format!("{DEPLOYMENTS}/web/scale");
+    for (replicas, shown) in [
+        (json!(3_000_000_000_u64), "number 3000000000"),
+        (json!(i64::MAX), "number 9223372036854775807"),
+        (json!(1.5), "number 1.5"),
+        (json!("x"), "string"),
+    ] {
+        let why = format!(
+            "json: cannot unmarshal {shown} into Go struct field ScaleSpec.spec.replicas of type int32"
+        );
+        let (code, status) = merge(&server, &path, json!({"spec": {"replicas": replicas}})).await;
+        assert_eq!(code, 422, "{status}");
+        assert!(status["message"].as_str().unwrap().ends_with(&why), "{status}");
+        let body = json!({
+            "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {"name": "web"},
+            "spec": {"replicas": replicas},
+        });
+        let (code, status) = json(&server, &format!("PUT {path}"), body).await;
+        assert_eq!(code, 400, "{status}");
+        let message = format!("Scale in version \"v1\" cannot be handled as a Scale: {why}");
+        assert_eq!(status["message"], message);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scale_has_columns_of_its_own() {
+    let server = server();
+    deployment(&server).await;
+    let request = Request::get(format!("{DEPLOYMENTS}/web/scale"))
+        .header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json")
+        .body(Full::new(Bytes::new()))
+        .unwrap();
+    let response = server.clone().oneshot(request).await.unwrap();
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    let table: Value = serde_json::from_slice(&bytes).unwrap();
+    let columns = table["columnDefinitions"].as_array().unwrap().iter();
+    let names: Vec<&str> = columns.filter_map(|column| column["name"].as_str()).collect();
+    assert_eq!(names, ["Name", "Desired", "Available", "Age"]);
+    assert_eq!(table["rows"][0]["cells"], json!(["web", 1, 0, "0s"]), "{table}");
+    assert_eq!(table["rows"][0]["object"]["metadata"]["name"], "web");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_status_write_does_not_count_as_a_new_generation() {
     let server = server();
@@ -183,6 +239,31 @@ async fn an_eviction_takes_from_the_budget_until_nothing_is_left() {
     let (_, pdb) = json(&server, path, Value::Null).await;
     assert_eq!(pdb["status"]["disruptionsAllowed"], 0);
     assert!(pdb["status"]["disruptedPods"]["a"].is_string());
+}
+
+/// An empty selector covers the whole namespace, and none at all covers nothing.
+#[tokio::test(start_paused = true)]
+async fn a_budget_for_all_pods_holds_evictions_back() {
+    let server = server();
+    running(&server, "a", "True").await;
+    let status = json!({
+        "observedGeneration": 1, "disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1,
+    });
+    let budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
+    for (name, spec) in
+        [("none", json!({"minAvailable": 1})), ("all", json!({"minAvailable": 1, "selector": {}}))]
+    {
+        let body = json!({"metadata": {"name": name}, "spec": spec});
+        assert_eq!(json(&server, &format!("POST {budgets}"), body).await.0, 201);
+        let status = json!({"status": status});
+        assert_eq!(merge(&server, &format!("{budgets}/{name}/status"), status).await.0, 200);
+    }
+    let (code, refusal) = evict(&server, "a").await;
+    assert_eq!(code, 429, "{refusal}");
+    assert_eq!(
+        refusal["details"]["causes"][0]["message"],
+        "The disruption budget all needs 1 healthy pods and has 1 currently"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -376,3 +376,50 @@ async fn one_seed_and_one_sequence_of_requests_give_one_history_byte_for_byte() 
     assert_eq!(history(7).await, history(7).await);
     assert_ne!(history(7).await, history(8).await);
 }
+
+/// kubectl and Helm ask it about lists and about kinds that nobody serves, and give up where it is not there.
+#[tokio::test(start_paused = true)]
+async fn the_second_version_of_openapi_names_the_server_and_no_kinds() {
+    let server = server();
+    let (code, document) = json(&server, "GET /openapi/v2", Value::Null).await;
+    assert_eq!((code, &document["swagger"], &document["definitions"]), (200, &json!("2.0"), &json!({})));
+    let accept = "accept: application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+    let answer = send(&server, "GET /openapi/v2", &[accept], "").await;
+    let form = answer.headers()["content-type"].to_str().unwrap().to_owned();
+    assert_eq!(form, "application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
+    let expected = "\n\u{3}2.0\u{12}\u{15}\n\nKubernetes\u{12}\u{7}v1.35.8B\0J\0";
+    assert_eq!(text(answer).await, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_uses_what_is_on_its_way_out_is_told() {
+    let server = server();
+    let warnings = async |line: &str| {
+        let answer = send(&server, line, &[], "").await;
+        let all = answer.headers().get_all("warning").iter();
+        all.map(|value| value.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let old = "299 - \"v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice\"";
+    assert_eq!(warnings("GET /api/v1/namespaces/default/endpoints").await, [old]);
+    assert_eq!(warnings("GET /api/v1/namespaces/default/services").await, Vec::<String>::new());
+    let version = |name: &str, more: Value| {
+        let mut version = json!({"name": name, "served": true, "storage": name == "v3",
+            "schema": {"openAPIV3Schema": {"type": "object"}}});
+        version.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        version
+    };
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+    "metadata": {"name": "things.example.com"}, "spec": {"group": "example.com", "scope": "Namespaced",
+        "names": {"plural": "things", "kind": "Thing"}, "versions": [
+            version("v1", json!({"deprecated": true})),
+            version("v2", json!({"deprecated": true, "deprecationWarning": "use v3"})),
+            version("v3", json!({})),
+        ]}});
+    let path = "POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    assert_eq!(json(&server, path, definition).await.0, 201);
+    tokio::time::sleep(std::time::Duration::from_secs(10)).await;
+    let things = async |version: &str| warnings(&format!("GET /apis/example.com/{version}/things")).await;
+    assert_eq!(things("v1").await, ["299 - \"example.com/v1 Thing is deprecated\""]);
+    assert_eq!(things("v2").await, ["299 - \"use v3\""]);
+    assert_eq!(things("v3").await, Vec::<String>::new());
+}

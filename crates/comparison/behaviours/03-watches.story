@@ -216,14 +216,14 @@
 < event[0].object.metadata.uid = "uid1"
 < event[0].type = "DELETED"
 
-= Bookmarks come to those who ask
+= A watch that is soon over gets no bookmark
 > POST /api/v1/namespaces/$ns/podtemplates
 | {"metadata": {"name": "a"}, "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}
 & rv /metadata/resourceVersion
 ? metadata.name
 < 201
 < metadata.name = "a"
-> GET /api/v1/namespaces/$ns/podtemplates?watch=1&resourceVersion=$rv&timeoutSeconds=4&allowWatchBookmarks=true
+> GET /api/v1/namespaces/$ns/podtemplates?watch=1&resourceVersion=$rv&timeoutSeconds=1&allowWatchBookmarks=true
 - event[0].object.template
 < 200
 

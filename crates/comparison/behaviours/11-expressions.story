@@ -220,7 +220,7 @@
 = Objects fulfil the rules of their definition
 ! from 1.35: old servers have no rules, and later ones word refusals otherwise
 > POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions
-| {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.$ns.example.com"}, "spec": {"group": "$ns.example.com", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things", "singular": "thing"}, "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": {"min": {"type": "integer"}, "max": {"type": "integer"}, "name": {"type": "string", "maxLength": 20}, "port": {"x-kubernetes-int-or-string": true}, "list": {"type": "array", "maxItems": 5, "items": {"type": "integer", "x-kubernetes-validations": [{"rule": "self % 2 == 1", "message": "odd ones only"}]}}}, "x-kubernetes-validations": [{"rule": "self.min <= self.max", "message": "min is at most max"}, {"rule": "!has(self.name) || self.name.startsWith('a')", "reason": "FieldValueForbidden", "fieldPath": ".name", "message": "begins with a"}, {"rule": "!has(self.max) || self.max < 100", "messageExpression": "'max is ' + string(self.max)", "fieldPath": ".max"}, {"rule": "!has(self.list) || self.list[0] == 1"}, {"rule": "!has(oldSelf.min) || self.min >= oldSelf.min", "message": "min only grows"}]}}}}}]}}
+| {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.$ns.example.com"}, "spec": {"group": "$ns.example.com", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things", "singular": "thing"}, "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": {"min": {"type": "integer"}, "max": {"type": "integer"}, "name": {"type": "string", "maxLength": 20}, "port": {"x-kubernetes-int-or-string": true}, "list": {"type": "array", "maxItems": 5, "items": {"type": "integer", "x-kubernetes-validations": [{"rule": "self % 2 == 1", "message": "odd ones only"}]}}}, "x-kubernetes-validations": [{"rule": "self.min <= self.max", "message": "min is at most max"}, {"rule": "!has(self.name) || self.name.startsWith('a')", "reason": "FieldValueForbidden", "fieldPath": ".name", "message": "begins with a"}, {"rule": "!has(self.max) || self.max < 100", "messageExpression": "'max of ' + self.name + ' is too much'", "fieldPath": ".max"}, {"rule": "!has(self.list) || self.list[0] == 1"}, {"rule": "!has(oldSelf.min) || self.min >= oldSelf.min", "message": "min only grows"}]}}}}}]}}
 ? metadata.name
 < 201
 < metadata.name = "things.$ns.example.com"
@@ -274,18 +274,18 @@
 < reason = "Invalid"
 < status = "Failure"
 > POST /apis/$ns.example.com/v1/namespaces/$ns/things
-| {"apiVersion": "$ns.example.com/v1", "kind": "Thing", "metadata": {"name": "b"}, "spec": {"min": 1, "max": 100}}
+| {"apiVersion": "$ns.example.com/v1", "kind": "Thing", "metadata": {"name": "b"}, "spec": {"min": 1, "max": 100, "name": "aa"}}
 < 422 Invalid
 < apiVersion = "v1"
 < code = 422
 < details.causes[0].field = "spec.max"
-< details.causes[0].message = "Invalid value: max is 100"
+< details.causes[0].message = "Invalid value: max of aa is too much"
 < details.causes[0].reason = "FieldValueInvalid"
 < details.group = "$ns.example.com"
 < details.kind = "Thing"
 < details.name = "b"
 < kind = "Status"
-< message = "Thing.$ns.example.com \"b\" is invalid: spec.max: Invalid value: max is 100"
+< message = "Thing.$ns.example.com \"b\" is invalid: spec.max: Invalid value: max of aa is too much"
 < metadata = {}
 < reason = "Invalid"
 < status = "Failure"
@@ -384,6 +384,31 @@
 ? metadata.name
 < 200
 < metadata.name = "things.$ns.example.com"
+
+= A message that may be too dear is refused with its definition
+! from 1.35: old servers have no rules, and later ones word refusals otherwise
+> POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All
+| {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.$ns.example.com"}, "spec": {"group": "$ns.example.com", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things", "singular": "thing"}, "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": {"max": {"type": "integer"}, "port": {"type": "string", "x-kubernetes-int-or-string": true}}, "x-kubernetes-validations": [{"rule": "self.max < 100", "messageExpression": "'max is ' + string(self.max)"}]}}}}}]}}
+< 422 Invalid
+< apiVersion = "v1"
+< code = 422
+< details.causes[0].field = "spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0].messageExpression"
+< details.causes[0].message = "Forbidden: estimated messageExpression cost exceeds budget by factor of more than 100x (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)"
+< details.causes[0].reason = "FieldValueForbidden"
+< details.causes[1].field = "spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0].messageExpression"
+< details.causes[1].message = "Forbidden: contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
+< details.causes[1].reason = "FieldValueForbidden"
+< details.causes[2].field = "spec.validation.openAPIV3Schema"
+< details.causes[2].message = "Forbidden: x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema exceeds budget by factor of more than 100x (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)"
+< details.causes[2].reason = "FieldValueForbidden"
+< details.group = "apiextensions.k8s.io"
+< details.kind = "CustomResourceDefinition"
+< details.name = "things.$ns.example.com"
+< kind = "Status"
+< message = "CustomResourceDefinition.apiextensions.k8s.io \"things.$ns.example.com\" is invalid: [spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0].messageExpression: Forbidden: estimated messageExpression cost exceeds budget by factor of more than 100x (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared), spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0].messageExpression: Forbidden: contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema, spec.validation.openAPIV3Schema: Forbidden: x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema exceeds budget by factor of more than 100x (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)]"
+< metadata = {}
+< reason = "Invalid"
+< status = "Failure"
 
 = A stricter rule lets be what did not change
 ! from 1.35: old servers have no rules, and later ones word refusals otherwise

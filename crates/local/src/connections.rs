@@ -69,13 +69,13 @@ pub(crate) fn wants_upgrade(headers: &HeaderMap) -> bool {
 
 /// Answers a request for a connection. What is then to be carried, if anything, is carried by the future, once HTTP has
 /// ended.
-pub(crate) fn open<B>(
+pub(crate) async fn open<B>(
     server: &ApiServer,
     mut request: Request<B>,
 ) -> (Response<ApiBody>, Option<BoxFuture<'static, ()>>) {
     let upgrade = hyper::upgrade::on(&mut request);
     let (mut head, _) = request.into_parts();
-    let connection = match server.connect(&mut head) {
+    let connection = match server.connect(&mut head).await {
         Ok(connection) => connection,
         Err(status) => return (refused(&status), None),
     };

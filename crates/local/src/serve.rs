@@ -167,7 +167,7 @@ async fn answer(
     request.extensions_mut().insert(user);
     let (method, uri) = (request.method().clone(), request.uri().clone());
     if is_connection(uri.path()) && connections::wants_upgrade(request.headers()) {
-        let (response, carry) = connections::open(&shared.server, request);
+        let (response, carry) = connections::open(&shared.server, request).await;
         tracing::debug!(%method, %uri, code = response.status().as_u16(), "answered");
         if let Some(carry) = carry {
             // There is room: a connection leaves HTTP once.

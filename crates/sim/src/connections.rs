@@ -1,5 +1,7 @@
 //! The ends of connections into pods: commands, terminals and ports of simulated containers.
 
+mod keys;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -10,13 +12,14 @@ use kruise_apiserver::server::{LogRequest, LogSource as _};
 use kruise_apiserver::store::Record;
 use tokio::sync::mpsc;
 
+use self::keys::{END, INTERRUPT, Keys};
 use crate::json::{list, text};
 use crate::logs::Logs;
 use crate::machine::{Container, Machine, Machines, State, Task, shell};
 
-/// The most that a command reads before it is told that it is too much.
-const MOST_INPUT: usize = 8 << 20;
 const PROMPT: &str = "/ # ";
+/// The code of what a person ended by Ctrl-C.
+const INTERRUPTED: i32 = 130;
 
 /// Connects to the simulated nodes.
 pub(crate) struct Connections {
@@ -37,20 +40,30 @@ impl Connector for Connections {
             let container = running(&machine, &pod, &run.container).await?.ok_or_else(|| {
                 format!("unable to upgrade connection: container not found (\"{}\")", run.container)
             })?;
+            let mut keys = Keys::new(input);
             if shell::is_shell(&run.command) && run.stdin {
-                return Ok(Terminal { machine, container, run, output }.talk(input).await);
+                return Ok(Terminal { machine, container, run, output }.talk(keys).await);
             }
-            let read = if run.stdin && shell::reads_input(&run.command) {
-                all(input).await?
-            } else {
-                // Nobody is to wait for what nobody reads.
-                drop(input);
-                Vec::new()
-            };
+            let mut read = Vec::new();
+            if run.stdin && shell::reads_input(&run.command) {
+                match keys.all(run.tty).await? {
+                    Some(all) => read = all,
+                    None => return Ok(INTERRUPTED),
+                }
+            }
+            // Nobody is to wait for what nobody reads; of a terminal, one key counts until the end.
+            let keys = Some(keys).filter(|_| run.stdin && run.tty);
             let said = machine.perform(&container, Task::Words(&run.command), read, &mut "/".to_owned());
             tell(&output, &run, said.stdout, said.stderr).await;
-            tokio::time::sleep(machine.real(said.after)).await;
-            Ok(said.code)
+            let over = tokio::time::sleep(machine.real(said.after));
+            let Some(mut keys) = keys.filter(|_| !said.after.is_zero()) else {
+                over.await;
+                return Ok(said.code);
+            };
+            tokio::select! {
+                () = over => Ok(said.code),
+                () = keys.interrupted() => Ok(INTERRUPTED),
+            }
         })
     }
 
@@ -70,7 +83,9 @@ impl Connector for Connections {
             })?;
             if run.stdin && listens(&pod, &run.container) {
                 let id = container.id.clone();
-                let code = Terminal { machine: machine.clone(), container, run, output }.talk(input).await;
+                let code = Terminal { machine: machine.clone(), container, run, output }
+                    .talk(Keys::new(input))
+                    .await;
                 // What a person leaves by `exit` has ended. Its code is that of the container, not of the connection.
                 machine.leave(&id, code).await.map_err(|problem| problem.to_string())?;
                 return Ok(0);
@@ -131,17 +146,6 @@ fn listens(pod: &Record, container: &str) -> bool {
     })
 }
 
-async fn all(mut input: mpsc::Receiver<Bytes>) -> Result<Vec<u8>, String> {
-    let mut whole = Vec::new();
-    while let Some(bytes) = input.recv().await {
-        if whole.len() + bytes.len() > MOST_INPUT {
-            return Err("the simulated container takes no more input".to_owned());
-        }
-        whole.extend_from_slice(&bytes);
-    }
-    Ok(whole)
-}
-
 /// Says what the client wants to hear.
 async fn tell(output: &mpsc::Sender<Output>, run: &Run, stdout: Vec<u8>, stderr: Vec<u8>) {
     const PIECE: usize = 32 << 10;
@@ -181,55 +185,60 @@ struct Terminal {
 }
 
 impl Terminal {
-    async fn talk(self, mut input: mpsc::Receiver<Bytes>) -> i32 {
+    async fn talk(self, mut keys: Keys) -> i32 {
         let (mut line, mut folder, mut code) = (Vec::new(), "/".to_owned(), 0);
         self.show(PROMPT).await;
-        while let Some(bytes) = input.recv().await {
-            for byte in bytes {
-                match byte {
-                    b'\r' | b'\n' => {
-                        self.show("\r\n").await;
-                        let is_over;
-                        (code, is_over) = self.run(std::mem::take(&mut line), &mut folder).await;
-                        if is_over {
-                            return code;
-                        }
-                        self.show(&prompt(&folder)).await;
+        while let Some(byte) = keys.next().await {
+            match byte {
+                b'\r' | b'\n' => {
+                    self.show("\r\n").await;
+                    let is_over;
+                    (code, is_over) = self.run(std::mem::take(&mut line), &mut folder, &mut keys).await;
+                    if is_over {
+                        return code;
                     }
-                    // The end of what is typed, and a line that is given up.
-                    4 if self.run.tty && line.is_empty() => return code,
-                    3 if self.run.tty => {
-                        line.clear();
-                        self.show(&format!("^C\r\n{}", prompt(&folder))).await;
-                    }
-                    8 | 127 if self.run.tty && line.is_empty() => {}
-                    8 | 127 if self.run.tty => {
-                        line.pop();
-                        self.show("\u{8} \u{8}").await;
-                    }
-                    byte if line.len() < 4096 => {
-                        line.push(byte);
-                        if self.run.tty {
-                            let _ = self.output.send(Output::Out(Bytes::copy_from_slice(&[byte]))).await;
-                        }
-                    }
-                    _ => {}
+                    self.show(&prompt(&folder)).await;
                 }
+                // The end of what is typed, and a line that is given up.
+                END if self.run.tty && line.is_empty() => return code,
+                INTERRUPT if self.run.tty => {
+                    line.clear();
+                    self.show(&format!("^C\r\n{}", prompt(&folder))).await;
+                }
+                8 | 127 if self.run.tty && line.is_empty() => {}
+                8 | 127 if self.run.tty => {
+                    line.pop();
+                    self.show("\u{8} \u{8}").await;
+                }
+                byte if line.len() < 4096 => {
+                    line.push(byte);
+                    if self.run.tty {
+                        let _ = self.output.send(Output::Out(Bytes::copy_from_slice(&[byte]))).await;
+                    }
+                }
+                _ => {}
             }
         }
         if !line.is_empty() {
-            (code, _) = self.run(line, &mut folder).await;
+            (code, _) = self.run(line, &mut folder, &mut keys).await;
         }
         code
     }
 
     /// Runs a line: its code, and whether the shell ends with it.
-    async fn run(&self, line: Vec<u8>, folder: &mut String) -> (i32, bool) {
+    async fn run(&self, line: Vec<u8>, folder: &mut String, keys: &mut Keys) -> (i32, bool) {
         let typed = String::from_utf8_lossy(&line).into_owned();
         let said = self.machine.perform(&self.container, Task::Script(&typed), Vec::new(), folder);
         tell(&self.output, &self.run, said.stdout, said.stderr).await;
-        tokio::time::sleep(self.machine.real(said.after)).await;
-        (said.code, said.is_over)
+        // Only what takes its time can be interrupted.
+        let may_be_interrupted = self.run.tty && !said.after.is_zero();
+        tokio::select! {
+            () = tokio::time::sleep(self.machine.real(said.after)) => (said.code, said.is_over),
+            () = keys.interrupted(), if may_be_interrupted => {
+                self.show("^C\r\n").await;
+                (INTERRUPTED, false)
+            }
+        }
     }
 
     /// Shows a person something; programs are not told.

@@ -7,6 +7,7 @@
 mod adopt;
 mod container;
 mod inside;
+mod mount;
 mod pass;
 mod pod;
 mod spec;

@@ -14,6 +14,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::select;
 use kruise_apiserver::client::Local;
 use kruise_apiserver::patch::Patch;
 use kruise_apiserver::registry::Resource;
@@ -21,12 +22,14 @@ use kruise_apiserver::store::{Cursor, EventKind, Record, Store};
 use serde_json::json;
 
 use crate::events::{About, Recorder};
-use crate::json::fields;
+use crate::json::{fields, text};
 use cluster::{Cluster, Placed};
 use wants::Wants;
 
 /// The name in `spec.schedulerName` of pods that are ours.
 const NAME: &str = "default-scheduler";
+/// The table of the claims that pods may wait for.
+const CLAIMS: &str = "/persistentvolumeclaims";
 /// How many pods are placed before events are read again.
 const BATCH: usize = 64;
 /// How long a pod waits after a bind that failed for no reason of its own.
@@ -42,6 +45,7 @@ pub(crate) struct Scheduler {
     pods: Arc<Resource>,
     pod_events: Cursor,
     node_events: Cursor,
+    claim_events: Cursor,
     nodes: Arc<Resource>,
     recorder: Recorder,
     cluster: Cluster,
@@ -63,6 +67,7 @@ impl Scheduler {
         Some(Self {
             pod_events: store.watch(&pods.table, version),
             node_events: store.watch(&nodes.table, version),
+            claim_events: store.watch(CLAIMS, version),
             recorder: Recorder::new(local.clone(), NAME, events),
             cluster: Cluster::default(),
             waiting: BTreeMap::new(),
@@ -90,7 +95,8 @@ impl Scheduler {
                 self.place(&uid).await;
             }
             if !worked && placed == 0 {
-                futures::future::select(pin!(self.pod_events.wait()), pin!(self.node_events.wait())).await;
+                let (nodes, claims) = (pin!(self.node_events.wait()), pin!(self.claim_events.wait()));
+                select(pin!(self.pod_events.wait()), select(nodes, claims)).await;
             }
         }
     }
@@ -99,6 +105,7 @@ impl Scheduler {
         let version = self.store.version();
         self.pod_events = self.store.watch(&self.pods.table, version);
         self.node_events = self.store.watch(&self.nodes.table, version);
+        self.claim_events = self.store.watch(CLAIMS, version);
         self.cluster = Cluster::default();
         self.waiting.clear();
         for record in self.store.list(&self.nodes.table, None).1 {
@@ -112,12 +119,14 @@ impl Scheduler {
 
     /// Takes over what happened. Returns whether anything did.
     fn follow(&mut self) -> bool {
-        let (nodes, pods) = (self.node_events.take(), self.pod_events.take());
-        let (Ok(nodes), Ok(pods)) = (nodes, pods) else {
+        let (nodes, pods, claims) =
+            (self.node_events.take(), self.pod_events.take(), self.claim_events.take());
+        let (Ok(nodes), Ok(pods), Ok(claims)) = (nodes, pods, claims) else {
             self.relist();
             return true;
         };
-        let mut helps = false;
+        let mut helps =
+            !claims.is_empty() && self.waiting.values().any(|(_, wants)| !wants.claims.is_empty());
         for event in &nodes {
             let name = &event.new.name;
             if event.kind == EventKind::Deleted {
@@ -132,7 +141,7 @@ impl Scheduler {
         if helps {
             self.wake_all();
         }
-        !nodes.is_empty() || !pods.is_empty()
+        !nodes.is_empty() || !pods.is_empty() || !claims.is_empty()
     }
 
     /// Returns whether other pods may fit now.
@@ -170,8 +179,10 @@ impl Scheduler {
         if let Some((old, _)) = &known {
             self.queue.remove(&(old.clone(), uid.clone()));
         }
-        // Our own message about the pod is no reason to try again.
-        if !gated && (known.is_none_or(|(_, old)| old.gated) || !self.said.contains_key(&uid)) {
+        // Our own message about the pod is no reason to try again, a change of the pod itself is.
+        let changed =
+            before.is_some_and(|before| !before.has_spec_of(record) || before.labels != record.labels);
+        if !gated && (changed || known.is_none_or(|(_, old)| old.gated) || !self.said.contains_key(&uid)) {
             self.queue.insert((turn, uid));
         }
         false
@@ -204,12 +215,31 @@ impl Scheduler {
         }
     }
 
+    /// Why the claims of a pod keep it from every node.
+    fn unready_claim(&self, wants: &Wants) -> Option<String> {
+        wants.claims.iter().find_map(|name| {
+            let Some(claim) = self.store.get(CLAIMS, &wants.namespace, name) else {
+                return Some(format!("persistentvolumeclaim \"{name}\" not found"));
+            };
+            if claim.deleting {
+                return Some(format!("persistentvolumeclaim \"{name}\" is being deleted"));
+            }
+            // Claims are bound at once here, whatever their class says.
+            let bound = text(&claim.value(), "/status/phase") == "Bound";
+            (!bound).then(|| "pod has unbound immediate PersistentVolumeClaims".to_owned())
+        })
+    }
+
     async fn place(&mut self, uid: &str) {
         let Some((_, wants)) = self.waiting.get(uid) else { return };
         let wants = wants.clone();
         let (namespace, name) = (wants.namespace.as_str(), wants.name.as_str());
         let about = About { namespace, name, uid, field: "" };
-        match fit::choose(&mut self.cluster, &wants, &self.start, self.seed) {
+        let chosen = match self.unready_claim(&wants) {
+            Some(why) => Err(fit::hopeless(&self.cluster, &why)),
+            None => fit::choose(&mut self.cluster, &wants, &self.start, self.seed),
+        };
+        match chosen {
             Ok((node, next)) => {
                 self.start = next;
                 // The place is taken at once; the event of the bind confirms it.

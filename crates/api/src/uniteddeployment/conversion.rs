@@ -96,8 +96,9 @@ fn clone_set_down(spec: &mut Value) {
     }
     flatten_update_strategy(spec);
     if at(spec, ENABLE_REUSE) != Some(&json!(true)) {
-        take(spec, ENABLE_REUSE);
         set(spec, DISABLE_REUSE, true);
+        // The API server would fill it in with the next write, which would then change something.
+        set(spec, ENABLE_REUSE, false);
     }
 }
 

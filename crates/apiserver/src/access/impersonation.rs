@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use http::HeaderMap;
 use http::request::Parts;
+use http::{HeaderMap, HeaderValue};
 
 use super::{ANONYMOUS, AUTHENTICATED, Question, UNAUTHENTICATED, What};
 use crate::admission::User;
 use crate::rest::percent_decode;
+use crate::selector::syntax;
 use crate::server::ApiServer;
 use crate::status::Status;
 
@@ -30,11 +31,11 @@ fn wanted(headers: &HeaderMap) -> Option<Wanted> {
     if !headers.keys().any(|name| name.as_str().starts_with(PREFIX)) {
         return None;
     }
-    let first =
-        |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
-    let all = |name: &str| -> Vec<String> {
-        headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).map(str::to_owned).collect()
-    };
+    // Names need not be ASCII. A header that is there never counts as absent: the request would keep the rights that
+    // its sender wanted to give up.
+    let read = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let first = |name: &str| headers.get(name).map(read).unwrap_or_default();
+    let all = |name: &str| -> Vec<String> { headers.get_all(name).iter().map(read).collect() };
     let extra = headers.keys().filter_map(|name| {
         let key = name.as_str().strip_prefix(EXTRA)?;
         Some((percent_decode(key, false), all(name.as_str())))
@@ -57,8 +58,7 @@ pub(super) fn user(server: &ApiServer, head: &Parts) -> Result<Option<User>, Sta
         let what = What::Resource { group, resource, subresource, namespace, name };
         server.check(&Question { user: &asking, verb: "impersonate", what })
     };
-    let account = user.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'));
-    let mut settled = match account {
+    let mut settled = match account(user) {
         Some((namespace, name)) => {
             check("", "serviceaccounts", "", namespace, name)?;
             let mut settled = User::service_account(namespace, name);
@@ -95,6 +95,13 @@ pub(super) fn user(server: &ApiServer, head: &Parts) -> Result<Option<User>, Sta
     settled.uid.clone_from(uid);
     settled.extra = wanted.extra;
     Ok(Some(settled))
+}
+
+/// Namespace and name of the service account that a user is. What cannot be one is a user like others.
+fn account(user: &str) -> Option<(&str, &str)> {
+    let (namespace, name) = user.strip_prefix("system:serviceaccount:")?.split_once(':')?;
+    let fits = syntax::dns_label(namespace).is_empty() && syntax::dns_subdomain(name).is_empty();
+    fits.then_some((namespace, name))
 }
 
 /// What was asked for, as the real server prints its list of references.

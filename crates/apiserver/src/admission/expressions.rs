@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Attributes, request};
 use crate::cel::ast::{Expr, Kind};
-use crate::cel::{Fault, Names, Program, Type, Value as Cel, to_dyn};
+use crate::cel::{Fault, Names, PER_CALL_LIMIT, Program, Type, Value as Cel, to_dyn};
 use crate::registry::Resource;
 
 /// How deep values of variables may be nested, so that no chain of them exhausts the stack.
@@ -288,9 +288,12 @@ impl<'s> Session<'s> {
             None if name == "variables" => Some(Ok(self.all_variables())),
             None => self.input.get(name).map(Ok),
         };
-        let (outcome, cost) = program.evaluate(&variables, self.budget);
+        let limit = self.budget.min(PER_CALL_LIMIT);
+        let (outcome, cost) = program.evaluate(&variables, limit);
         match (self.budget.checked_sub(cost), outcome) {
-            (None, _) | (_, Err(Fault::TooExpensive)) => Err(OutOfBudget),
+            (None, _) => Err(OutOfBudget),
+            // An expression that is too dear fails alone, unless the others have left too little for it.
+            (_, Err(Fault::TooExpensive)) if limit < PER_CALL_LIMIT => Err(OutOfBudget),
             (Some(left), outcome) => {
                 self.budget = left;
                 Ok(outcome)

@@ -1,5 +1,7 @@
 //! The fields that an object sets.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::set::{Member, Set};
@@ -35,9 +37,13 @@ fn below(kind: Typed<'_>, value: &Value) -> (bool, Set) {
 
 fn of_items(kind: Typed<'_>, list: &ListType, items: &[Value]) -> Set {
     let steps: Vec<Element> = items.iter().map(|item| list.step(item).unwrap_or(Element::Index(0))).collect();
+    let mut counts: BTreeMap<&Element, usize> = BTreeMap::new();
+    for step in &steps {
+        *counts.entry(step).or_default() += 1;
+    }
     let members = items.iter().zip(&steps).filter_map(|(item, step)| {
         // Items that are there twice are one field each, and nothing inside them.
-        let twice = steps.iter().filter(|other| *other == step).count() > 1;
+        let twice = counts.get(step).is_some_and(|count| *count > 1);
         let fields = if twice { Set::default() } else { below(kind.item(), item).1 };
         Member::new(step.clone(), true, fields)
     });

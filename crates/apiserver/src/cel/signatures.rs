@@ -228,6 +228,8 @@ const SIGNATURES: &str = "
     cidr.prefixLength() int
     semver(string) semver
     isSemver(string) bool
+    semver(string, bool) semver
+    isSemver(string, bool) bool
     semver.major() int
     semver.minor() int
     semver.patch() int
@@ -240,6 +242,14 @@ const SIGNATURES: &str = "
     format.dns1035Label() format
     format.qualifiedName() format
     format.labelValue() format
+    format.dns1123LabelPrefix() format
+    format.dns1123SubdomainPrefix() format
+    format.dns1035LabelPrefix() format
+    format.uri() format
+    format.uuid() format
+    format.byte() format
+    format.date() format
+    format.datetime() format
     format.validate(string) optional(list(string))
 ";
 

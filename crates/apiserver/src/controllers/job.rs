@@ -1,6 +1,7 @@
 //! Jobs: pods that run to their end, so many times.
 
 mod finish;
+mod policy;
 mod status;
 
 use std::collections::BTreeSet;

@@ -45,11 +45,21 @@ pub(super) async fn sync(cx: &Context, key: &Key) -> Outcome {
     let set = record.value();
     let Some(selector) = selector(&sets, &set) else { return Ok(None) };
     let pods = claim::pods(cx, &sets, &set, &selector).await?;
+    let leaving = pods.iter().filter(|pod| pod.record.deleting && !pod.is_finished()).count();
+    // Controllers of the first generation do not tell it.
+    let leaving = (key.work != Work::Replication).then_some(leaving);
     let active: Vec<Arc<Pod>> = pods.into_iter().filter(|pod| pod.is_active()).collect();
     let acted = if deleting(&set) { Ok(()) } else { scale(cx, &sets, &set, active.clone()).await };
-    let again = write_status(cx, &sets, set, &active, acted.as_ref().err()).await?;
+    let again = write_status(cx, &sets, set, &Counted { active, leaving }, acted.as_ref().err()).await?;
     acted.map_err(|failure| failure.status)?;
     Ok(again)
+}
+
+/// The pods that a status tells of.
+struct Counted {
+    active: Vec<Arc<Pod>>,
+    /// How many are on their way out.
+    leaving: Option<usize>,
 }
 
 /// What went wrong, and at what.
@@ -171,19 +181,19 @@ async fn write_status(
     cx: &Context,
     sets: &Arc<Resource>,
     mut set: Value,
-    active: &[Arc<Pod>],
+    counted: &Counted,
     failure: Option<&Failure>,
 ) -> Outcome {
     let now = cx.now();
     let min_ready = number(&set, "/spec/minReadySeconds").unwrap_or(0);
-    let status = status(&set, active, failure, min_ready, now, &cx.now_text());
+    let status = status(&set, counted, failure, min_ready, now, &cx.now_text());
     if set.get("status") != Some(&status) {
         if let Some(map) = set.as_object_mut() {
             map.insert("status".to_owned(), status);
         }
         or_gone(cx.client.update(sets, Some("status"), set).await)?;
     }
-    Ok(next_available(active, min_ready, now))
+    Ok(next_available(&counted.active, min_ready, now))
 }
 
 /// How long until the next ready pod has been ready for long enough.
@@ -195,7 +205,7 @@ pub(super) fn next_available(pods: &[Arc<Pod>], min_ready: i64, now: Timestamp) 
 
 fn status(
     set: &Value,
-    active: &[Arc<Pod>],
+    Counted { active, leaving }: &Counted,
     failure: Option<&Failure>,
     min_ready: i64,
     now: Timestamp,
@@ -216,6 +226,9 @@ fn status(
         if count > 0 {
             status.insert(key.to_owned(), json!(count));
         }
+    }
+    if let Some(leaving) = leaving {
+        status.insert("terminatingReplicas".to_owned(), json!(leaving));
     }
     if let Some(generation) = number(set, "/metadata/generation") {
         status.insert("observedGeneration".to_owned(), json!(generation));

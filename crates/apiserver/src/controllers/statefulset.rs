@@ -93,7 +93,7 @@ impl Pass<'_> {
         let pod = pods::build(&self.sets, &self.set, template, ordinal, revision);
         let name = text(&pod, "/metadata/name").to_owned();
         let made = self.cx.client.create(&pods, namespace, pod).await;
-        self.tell("create", "Create", "Pod", &name, made.as_ref().err()).await;
+        self.tell("Create", "Pod", &name, made.as_ref().err()).await;
         made.map(|_| ())
     }
 
@@ -134,14 +134,14 @@ impl Pass<'_> {
         let preconditions = Preconditions { uid: Some(record.uid.to_string()), resource_version: None };
         let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
         let gone = or_gone(self.cx.client.delete(&pods, &record.namespace, &record.name, &options).await);
-        self.tell("delete", "Delete", "Pod", &record.name, gone.as_ref().err()).await;
+        self.tell("Delete", "Pod", &record.name, gone.as_ref().err()).await;
         gone.map(|_| ())
     }
 
-    async fn tell(&self, verb: &str, word: &str, kind: &str, name: &str, failure: Option<&Status>) {
+    async fn tell(&self, word: &str, kind: &str, name: &str, failure: Option<&Status>) {
         let set = text(&self.set, "/metadata/name");
         let involved = Involved::of(&self.sets, &self.set);
-        let what = format!("{verb} {kind} {name} in StatefulSet {set}");
+        let what = format!("{word} {kind} {name} in StatefulSet {set}");
         match failure {
             None => {
                 let message = format!("{what} successful");

@@ -50,11 +50,10 @@ pub(super) async fn claim(cx: &Context, key: &Key) -> Outcome {
         or_gone(cx.client.get(&volumes, "", &wanted))?.map(|record| record.value())
     };
     let Some(mut volume) = volume else { return Ok(None) };
-    let holder = text(&volume, "/spec/claimRef/uid");
-    if !holder.is_empty() && holder != text(&claim, "/metadata/uid") {
+    if !is_free(&volume, &claim) {
         return Ok(None);
     }
-    if holder.is_empty() {
+    if text(&volume, "/spec/claimRef/uid").is_empty() {
         set(&mut volume, "spec", "claimRef", reference(&claim));
         volume = cx.client.update(&volumes, None, volume).await?.value();
     }
@@ -109,7 +108,19 @@ fn reference(claim: &Value) -> Value {
     })
 }
 
-/// The smallest free volume of the claim's class that is big enough and has the claim's modes.
+/// Whether nobody else holds the volume. A reference without a uid keeps it for whoever gets the name.
+fn is_free(volume: &Value, claim: &Value) -> bool {
+    let Some(holder) = volume.pointer("/spec/claimRef") else { return true };
+    match text(holder, "/uid") {
+        "" => ["namespace", "name"]
+            .iter()
+            .all(|key| text(holder, &format!("/{key}")) == text(claim, &format!("/metadata/{key}"))),
+        uid => uid == text(claim, "/metadata/uid"),
+    }
+}
+
+/// The volume that is kept for the claim, or the smallest free one, of the claim's class that is big enough and has the
+/// claim's modes.
 fn available(cx: &Context, claim: &Value) -> Option<Value> {
     let size = |object: &Value, path: &str| {
         object.pointer(path).and_then(|size| Quantity::from_json(size).ok()).map_or(0, |size| size.value())
@@ -119,14 +130,14 @@ fn available(cx: &Context, claim: &Value) -> Option<Value> {
     let fits =
         volumes.iter().filter(|record| !record.deleting).map(|record| record.value()).filter(|volume| {
             let modes = items(volume, "/spec/accessModes");
-            let uid = text(volume, "/spec/claimRef/uid");
-            let free = volume.pointer("/spec/claimRef").is_none() || uid == text(claim, "/metadata/uid");
-            free && text(volume, "/spec/storageClassName") == text(claim, "/spec/storageClassName")
+            is_free(volume, claim)
+                && text(volume, "/spec/storageClassName") == text(claim, "/spec/storageClassName")
                 && size(volume, "/spec/capacity/storage") >= need
                 && items(claim, "/spec/accessModes").iter().all(|mode| modes.contains(mode))
         });
     fits.min_by_key(|volume| {
-        (size(volume, "/spec/capacity/storage"), text(volume, "/metadata/name").to_owned())
+        let kept = volume.pointer("/spec/claimRef").is_some();
+        (!kept, size(volume, "/spec/capacity/storage"), text(volume, "/metadata/name").to_owned())
     })
 }
 

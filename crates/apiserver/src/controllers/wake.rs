@@ -228,7 +228,8 @@ fn node(cx: &Context, event: &Event, keys: &mut Vec<Key>) {
 /// A volume, and claims that may have waited for it.
 fn volume(cx: &Context, record: &Record, keys: &mut Vec<Key>) {
     keys.push(Key::new(Work::Volume, "", &record.name));
-    if record.value().pointer("/spec/claimRef").is_some() {
+    if let Some(holder) = record.value().pointer("/spec/claimRef") {
+        keys.push(Key::new(Work::Claim, text(holder, "/namespace"), text(holder, "/name")));
         return;
     }
     for claim in cx.client.server().store().list("/persistentvolumeclaims", None).1 {

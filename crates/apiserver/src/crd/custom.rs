@@ -65,7 +65,8 @@ impl Custom {
 
 impl Rules for Custom {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        if let Some(schema) = self.schema() {
+        // What was stored may be in another version than the one that is asked for.
+        if let Some(schema) = self.schemas.get(text(object, "/apiVersion")).or_else(|| self.schema()) {
             schema.structural.apply_defaults(object);
         }
     }

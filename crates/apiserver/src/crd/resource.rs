@@ -139,6 +139,15 @@ fn schemas(object: &Value, group: &str, since: u64) -> BTreeMap<String, Schema> 
         .collect()
 }
 
+/// What the users of a version are told whose author calls it deprecated.
+fn deprecation(version: &Value, group: &str, kind: &str) -> Option<Text> {
+    let is_so = version.get("deprecated").and_then(Value::as_bool) == Some(true);
+    let own = version.get("deprecationWarning").and_then(Value::as_str).map(str::to_owned);
+    is_so.then(|| {
+        own.unwrap_or_else(|| format!("{group}/{} {kind} is deprecated", text(version, "/name"))).into()
+    })
+}
+
 fn resource(object: &Value, version: &Value, storage: &str, rules: Custom) -> Resource {
     let owned = |text: &str| Text::from(text.to_owned());
     let name = |key: &str| text(object, &format!("/status/acceptedNames/{key}"));
@@ -192,6 +201,7 @@ fn resource(object: &Value, version: &Value, storage: &str, rules: Custom) -> Re
         unconditional_update: false,
         returns_deleted: false,
         scale,
+        deprecation: deprecation(version, group, name("kind")),
         selectable: selectable
             .iter()
             .map(|field| Arc::from(text(field, "/jsonPath").trim_start_matches('.')))

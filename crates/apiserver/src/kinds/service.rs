@@ -18,6 +18,11 @@ pub(super) fn validate(object: &Value) -> Vec<Error> {
     if ports.is_empty() && !headless && kind != "ExternalName" {
         found.push(Error::required("spec.ports", ""));
     }
+    let address = text(spec, "clusterIP");
+    if !matches!(address, "" | "None") && address.parse::<std::net::IpAddr>().is_err() {
+        let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+        found.push(Error::invalid("spec.clusterIPs[0]", address, detail));
+    }
     match kind {
         "LoadBalancer" | "NodePort" if headless => {
             let detail = format!("may not be set to 'None' for {kind} services");

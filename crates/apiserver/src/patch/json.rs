@@ -134,8 +134,17 @@ impl Operation {
             "test" => PatchOperation::Test(TestOperation { path, value: self.value.clone() }),
             "move" => {
                 let from = from()?;
-                within_depth(&path, object.resolve(&from).map_err(|error| error.to_string())?)?;
+                let source = object.resolve(&from).map_err(|error| error.to_string())?;
+                // What does not go deeper need not be measured: thousands of moves of something large would take long.
+                if path.count() > from.count() {
+                    within_depth(&path, source)?;
+                }
                 PatchOperation::Move(MoveOperation { from, path })
+            }
+            // As with a test, what an object lacks is null.
+            "copy" if lacks_field(object, &from()?) => {
+                within_depth(&path, &Value::Null)?;
+                PatchOperation::Add(AddOperation { path, value: Value::Null })
             }
             "copy" => {
                 let from = from()?;
@@ -221,6 +230,11 @@ mod tests {
         check(json!({"a": 1, "b": 2}), json!([{"op": "remove", "path": "/b"}]), json!({"a": 1}));
         check(json!({"a": 1}), json!([{"op": "move", "from": "/a", "path": "/b"}]), json!({"b": 1}));
         check(json!({"a": 1}), json!([{"op": "copy", "from": "/a", "path": "/b"}]), json!({"a": 1, "b": 1}));
+        check(
+            json!({"m": {}}),
+            json!([{"op": "copy", "from": "/m/absent", "path": "/m/x"}]),
+            json!({"m": {"x": null}}),
+        );
         check(json!({"a/b": 1}), json!([{"op": "replace", "path": "/a~1b", "value": 2}]), json!({"a/b": 2}));
         check(json!({"a": 1}), json!([{"op": "test", "path": "/b", "value": null}]), json!({"a": 1}));
         check(json!({}), json!([{"op": "replace", "path": "/b", "value": 1}]), json!({"b": 1}));

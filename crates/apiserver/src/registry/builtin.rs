@@ -59,6 +59,7 @@ struct Row {
     unconditional_update: bool,
     returns_deleted: bool,
     selectable: &'static [&'static str],
+    deprecation: Option<&'static str>,
 }
 
 /// What most lines have in common.
@@ -80,6 +81,7 @@ const NAMESPACED: Row = Row {
     unconditional_update: true,
     returns_deleted: false,
     selectable: &[],
+    deprecation: None,
 };
 const CLUSTER: Row = Row { namespaced: false, ..NAMESPACED };
 /// A question that is answered and not stored.
@@ -131,7 +133,7 @@ const ROWS: &[Row] = &[
     // Core.
     Row { kind: "Binding", plural: "bindings", singular: "binding", verbs: CREATE, ..NAMESPACED },
     Row { kind: "ConfigMap", plural: "configmaps", singular: "configmap", short: &["cm"], ..NAMESPACED },
-    Row { kind: "Endpoints", plural: "endpoints", singular: "endpoints", short: &["ep"], create_on_update: true, ..NAMESPACED },
+    Row { kind: "Endpoints", plural: "endpoints", singular: "endpoints", short: &["ep"], create_on_update: true, deprecation: Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"), ..NAMESPACED },
     Row { kind: "Event", plural: "events", singular: "event", short: &["ev"], create_on_update: true, selectable: EVENT_FIELDS, ..NAMESPACED },
     Row { kind: "LimitRange", plural: "limitranges", singular: "limitrange", short: &["limits"], create_on_update: true, ..NAMESPACED },
     Row { kind: "Namespace", plural: "namespaces", singular: "namespace", short: &["ns"], verbs: NO_COLLECTION, subs: NAMESPACE_SUBS, status: StatusPart::Separate, selectable: &["status.phase"], ..CLUSTER },
@@ -226,6 +228,7 @@ fn resource(row: &Row) -> Resource {
             status_replicas: ".status.replicas".into(),
             selector: Some(".spec.selector".into()),
         }),
+        deprecation: row.deprecation.map(Text::from),
         selectable: row.selectable.iter().map(|label| Arc::from(*label)).collect(),
         custom: false,
         printer: Printer::built_in(row.group, row.kind),

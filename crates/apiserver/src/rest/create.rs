@@ -16,6 +16,14 @@ use crate::store::{Record, Refused};
 /// How often a taken generated name is drawn again.
 const NAME_TRIES: usize = 8;
 
+/// Who manages a new object.
+pub(super) enum Managers {
+    /// Whoever creates it.
+    Creator,
+    /// It was applied; perhaps nothing of it belongs to anybody.
+    Applied(Option<Arc<Managed>>),
+}
+
 impl ApiServer {
     /// Creates an object. `object` must be of the target's kind; its name may be in the object only.
     pub async fn create(
@@ -24,15 +32,15 @@ impl ApiServer {
         object: Value,
         options: &WriteOptions,
     ) -> Result<Arc<Record>, Status> {
-        self.create_managed(target, object, None, options).await
+        self.create_managed(target, object, Managers::Creator, options).await
     }
 
-    /// The same for an object whose managers are known: it was applied.
+    /// The same for an object whose managers may be known.
     pub(super) async fn create_managed(
         &self,
         target: &Target,
         mut object: Value,
-        managed: Option<Arc<Managed>>,
+        managers: Managers,
         options: &WriteOptions,
     ) -> Result<Arc<Record>, Status> {
         let resource = &target.resource;
@@ -46,7 +54,10 @@ impl ApiServer {
         clear_system_fields(&mut object);
         let unknown = settle_shape(resource, &mut object)?;
         report_unknown(resource, options, &unknown)?;
-        let managed = managed.or_else(|| self.managed_new(target, &object, given, options));
+        let managed = match managers {
+            Managers::Creator => self.managed_new(target, &object, given, options),
+            Managers::Applied(managed) => managed,
+        };
 
         let name = text(&object, "name");
         plugins::namespace_lifecycle(self, target, Operation::Create, &name)?;
@@ -90,6 +101,9 @@ impl ApiServer {
         let name = text(&object, "name");
         let mut errors = meta::validate(resource, &object);
         errors.extend(resource.rules.validate_create(resource, &object));
+        if errors.is_empty() && resource.table.as_ref() == "/services" {
+            errors.extend(strategy::service::chosen::mistake(self, &object, None));
+        }
         if !errors.is_empty() {
             return Err(Status::invalid(resource.group_kind(), &name, errors));
         }

@@ -20,6 +20,9 @@ pub use options::{DeleteOptions, Preconditions, Propagation};
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
+/// What a client hears that deletes a job without saying what becomes of its pods.
+const PODS_STAY: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to \
+                         remove them or set propagationPolicy=Orphan to suppress this warning";
 /// How often a delete is tried on the newest object.
 const TRIES: usize = 20;
 
@@ -53,6 +56,12 @@ impl ApiServer {
         write: &WriteOptions,
     ) -> Result<Deleted, Status> {
         plugins::namespace_lifecycle(self, target, Operation::Delete, &target.name)?;
+        if target.resource.table.as_ref() == "batch/jobs"
+            && options.propagation.is_none()
+            && options.orphan_dependents.is_none()
+        {
+            write.warnings.add(PODS_STAY);
+        }
         for _ in 0..TRIES {
             let record = self.get(target)?;
             check_preconditions(&target.resource, &record, options)?;
@@ -172,7 +181,7 @@ impl ApiServer {
                 (true, to)
             }
         };
-        let finalizers = collector_finalizers(old, options);
+        let finalizers = collector_finalizers(resource, old, options);
         let changed = set_finalizers(&mut object, &finalizers);
         if !graceful {
             if finalizers.is_empty() {
@@ -280,7 +289,7 @@ fn pod_grace(pod: &Value, options: &DeleteOptions, deleting: bool) -> Grace {
 }
 
 /// The finalizers after the garbage collector's marks are set as the options say.
-fn collector_finalizers(object: &Value, options: &DeleteOptions) -> Vec<String> {
+fn collector_finalizers(resource: &Resource, object: &Value, options: &DeleteOptions) -> Vec<String> {
     let existing: Vec<String> = object
         .pointer("/metadata/finalizers")
         .and_then(Value::as_array)
@@ -294,8 +303,8 @@ fn collector_finalizers(object: &Value, options: &DeleteOptions) -> Vec<String> 
         (None, Some(Propagation::Orphan)) => (true, false),
         (None, Some(Propagation::Background)) => (false, false),
         (None, Some(Propagation::Foreground)) => (false, true),
-        // Without a word, what the object already says holds.
-        (None, None) => (has(ORPHAN), has(FOREGROUND)),
+        // Without a word, what the object already says holds, and then the habit of the kind.
+        (None, None) => (has(ORPHAN) || (orphans_by_default(resource) && !has(FOREGROUND)), has(FOREGROUND)),
     };
     let mut names: Vec<String> =
         existing.iter().filter(|name| *name != ORPHAN && *name != FOREGROUND).cloned().collect();
@@ -306,6 +315,11 @@ fn collector_finalizers(object: &Value, options: &DeleteOptions) -> Vec<String> 
         names.push(FOREGROUND.to_owned());
     }
     names
+}
+
+/// The oldest kinds leave their pods behind where nobody says otherwise.
+fn orphans_by_default(resource: &Resource) -> bool {
+    matches!(resource.table.as_ref(), "batch/jobs" | "/replicationcontrollers")
 }
 
 fn set_finalizers(object: &mut Value, names: &[String]) -> bool {

@@ -9,7 +9,7 @@ use crate::registry::Resource;
 use crate::server::ApiServer;
 use crate::status::Status;
 use crate::store::Record;
-use crate::table::IncludeObject;
+use crate::table::{IncludeObject, Printer};
 
 /// In which form objects are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,21 @@ impl ApiServer {
             Shape::Metadata(version) => Ok(partial_of(&self.shown(resource, record).await?, version)),
             Shape::Table(version, include) => {
                 self.table_event(resource, record, version, include, true).await
+            }
+        }
+    }
+
+    /// The JSON of an object that is no record: a scale, or an answer that has one form only.
+    pub(crate) fn scale_bytes(&self, value: &Value, shape: Shape) -> Bytes {
+        match shape {
+            Shape::Object => value.to_string().into(),
+            Shape::Metadata(version) => partial_of(value, version),
+            Shape::Table(version, include) => {
+                let printer = Printer::built_in("autoscaling", "Scale");
+                let row = printer.row(value, include, self.clock().now());
+                let rv = value.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+                let metadata = list_metadata(rv.and_then(|rv| rv.parse().ok()), None, None);
+                table(printer.table_of_rows(metadata, vec![row], true), version)
             }
         }
     }

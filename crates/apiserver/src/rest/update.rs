@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kruise_api::json::pointer as at;
 use serde_json::{Value, json};
 
-use super::create::drop_empty;
+use super::create::{Managers, drop_empty};
 use super::decode::{decode, metadata, settle_namespace, settle_patched, settle_shape};
 use super::{FieldValidation, Target, WriteOptions, Written, managed, meta, plugins, strategy};
 use crate::admission::{Attributes, Operation, Warnings};
@@ -89,7 +89,8 @@ impl ApiServer {
                 return Err(Status::conflict(target.resource.group_resource(), &target.name, why));
             }
             check_name(target, &object)?;
-            match self.create_managed(target, object, managed, options).await {
+            self.check_create(&options.user, target)?;
+            match self.create_managed(target, object, Managers::Applied(managed), options).await {
                 // Somebody else was faster.
                 Err(status) if status.reason == "AlreadyExists" && there() => {}
                 created => return created.map(|record| Written { record, created: true }),
@@ -230,6 +231,9 @@ impl ApiServer {
         let mut errors = meta::validate_update(object, old);
         errors.extend_from_within(..);
         errors.extend(resource.rules.validate_update(resource, object, old, subresource));
+        if errors.is_empty() && subresource.is_none() && resource.table.as_ref() == "/services" {
+            errors.extend(strategy::service::chosen::mistake(self, object, Some(old)));
+        }
         let errors = warnings.told(errors);
         if errors.is_empty() {
             Ok(())

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// A format that is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
+pub(crate) enum Format {
     DateTime,
     Date,
     Duration,
@@ -86,7 +86,7 @@ impl Format {
         }
     }
 
-    pub(super) fn accepts(self, text: &str) -> bool {
+    pub(crate) fn accepts(self, text: &str) -> bool {
         match self {
             Self::DateTime => is_date_time(text),
             Self::Date => text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok(),

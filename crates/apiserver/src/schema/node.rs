@@ -192,10 +192,8 @@ fn kind(fields: &Map<String, Value>, level: Level, path: &Path<'_>, errors: &mut
     if level == Level::Root && kind != Kind::Object {
         errors.push(Error::invalid(kind_path, name, "must be object at the root"));
     }
-    if int_or_string && level != Level::Nested {
-        errors.push(Error::invalid(kind_path, name, "must be empty if x-kubernetes-int-or-string is true"));
-    }
-    Some(kind)
+    // Whatever type stands beside it, both kinds of values are taken.
+    Some(if int_or_string && level != Level::Nested { Kind::IntOrString } else { kind })
 }
 
 fn additional(

@@ -38,6 +38,14 @@ fn types_are_checked() {
     check(json!({"type": "integer"}), json!(3), &[]);
     check(json!({"type": "integer"}), json!(3.0), &[]);
     check(json!({"type": "number"}), json!(3), &[]);
+    check(json!({"type": "number"}), json!(u64::MAX), &[]);
+    for large in [json!(9_223_372_036_854_775_808_u64), json!(1e30)] {
+        check(
+            json!({"type": "integer"}),
+            large,
+            &["spec.x: Invalid value: \"number\": spec.x in body must be of type integer: \"number\""],
+        );
+    }
     check(
         json!({"type": "integer"}),
         json!("string"),
@@ -67,6 +75,10 @@ fn an_int_or_string_takes_both() {
         || json!({"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]});
     check(schema(), json!(1), &[]);
     check(schema(), json!("10%"), &[]);
+    // A type beside it says nothing.
+    let typed = || json!({"type": "string", "x-kubernetes-int-or-string": true});
+    check(typed(), json!(1), &[]);
+    check(typed(), json!("10%"), &[]);
     let schema = spec_schema(json!({"x": schema()}));
     let found = schema.validate(&json!({"spec": {"x": true}}), &Path::root());
     assert_eq!(
@@ -125,7 +137,7 @@ fn limits_are_checked() {
     check(
         json!({"type": "array", "items": {"type": "integer"}, "maxItems": 1}),
         json!([1, 2]),
-        &["spec.x: Too many: 2: must have at most 1 items"],
+        &["spec.x: Too many: 2: must have at most 1 item"],
     );
     check(
         json!({"type": "array", "items": {"type": "integer"}, "minItems": 1}),
@@ -410,5 +422,36 @@ proptest! {
             }
         }
         crd::validate(&json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": 1}}]}}));
+    }
+}
+
+/// Nobody can own a part of an item of a set, and an item that is null is none.
+#[test]
+fn items_of_sets_are_whole_and_there() {
+    let list = |list_type: &str, items: Value| {
+        json!({"type": "object", "properties": {"l": {"type": "array",
+        "x-kubernetes-list-type": list_type, "x-kubernetes-list-map-keys": if list_type == "map" { json!(["a"]) } else { json!([]) },
+        "items": items}}})
+    };
+    let item = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]});
+    let why = "must be atomic as item of a list with x-kubernetes-list-type=set";
+    refused(
+        list("set", item.clone()),
+        &[&format!("s.properties[l].items.x-kubernetes-map-type: Invalid value: null: {why}")],
+    );
+    refused(
+        list("set", json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}})),
+        &[&format!("s.properties[l].items.x-kubernetes-list-type: Invalid value: \"set\": {why}")],
+    );
+    let mut whole = item.clone();
+    whole["x-kubernetes-map-type"] = json!("atomic");
+    parse(list("set", whole));
+    parse(list("map", item.clone()));
+    for (list_type, mut items) in [("set", json!({"type": "string"})), ("map", item)] {
+        items["nullable"] = json!(true);
+        let why = format!(
+            "s.properties[l].items.nullable: Forbidden: cannot be nullable when x-kubernetes-list-type is {list_type}"
+        );
+        refused(list(list_type, items), &[&why]);
     }
 }

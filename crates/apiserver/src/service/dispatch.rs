@@ -83,8 +83,12 @@ impl ApiServer {
         response
     }
 
-    /// `/openapi/v3` and the documents below it. Version 2 does not exist here; clients then use version 3.
+    /// `/openapi/v3` and the documents below it. Of version 2 there is a document without any kind: clients that ask it about
+    /// lists and about kinds that nobody serves go on with what the server itself says of them.
     fn open_api(&self, head: &Parts, path: &str) -> Result<Response<ApiBody>, Status> {
+        if path == "v2" {
+            return Ok(response::open_api_v2(&head.headers));
+        }
         let path = path.strip_prefix("v3").ok_or_else(unknown_path)?.trim_start_matches('/');
         let documents = self.documents();
         if path.is_empty() {
@@ -99,7 +103,7 @@ impl ApiServer {
         let resource =
             self.registry().find(&path.group, &path.version, &path.plural).ok_or_else(unknown_path)?;
         if crate::connect::is_connection(head.uri.path()) {
-            return Err(self.refuse_plain(head));
+            return Err(self.refuse_plain(head).await);
         }
         if CONNECTIONS.contains(&path.subresource.as_str()) {
             return Err(Status::not_implemented(format_args!("{}/{}", path.plural, path.subresource)));
@@ -119,6 +123,9 @@ impl ApiServer {
         };
         let query = Query::parse(head.uri.query());
         let warnings = Warnings::default();
+        if let Some(text) = &target.resource.deprecation {
+            warnings.add(text.as_ref());
+        }
         let call = Call { server: self, head, body, query, target, warnings: warnings.clone() };
         let mut response =
             call.run().await.unwrap_or_else(|refusal| response::status(&head.headers, &refusal));
@@ -420,8 +427,12 @@ impl Call<'_> {
                 response::encoded(code, bytes, encoding)
             }
             Answer::Value(value) => {
-                let (encoding, _) = self.negotiate(Answered::Plain)?;
-                response::encoded(code, value.to_string().into(), known(encoding, &value))
+                let scale = self.target.subresource.as_deref() == Some("scale");
+                let answered = if scale { Answered::One } else { Answered::Plain };
+                let (encoding, shape) = self.negotiate(answered)?;
+                let bytes = self.server.scale_bytes(&value, shape);
+                let encoding = if shape == Shape::Object { known(encoding, &value) } else { encoding };
+                response::encoded(code, bytes, encoding)
             }
             Answer::Success => {
                 let mut status = Status::failure(code.as_u16(), "", "");

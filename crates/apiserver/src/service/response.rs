@@ -1,11 +1,12 @@
 //! HTTP answers.
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
 use http::{HeaderMap, Response, StatusCode};
 
 use super::accept::{self, Encoding};
 use crate::body::ApiBody;
+use crate::discovery::GIT_VERSION;
 use crate::protobuf;
 use crate::status::Status;
 
@@ -58,6 +59,25 @@ pub(super) fn typed(code: StatusCode, content_type: &'static str, body: ApiBody)
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response.headers_mut().insert(http::header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
     response
+}
+
+/// The form of the second version of OpenAPI in protobuf.
+const OPEN_API_V2: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+
+/// A document of the second version of OpenAPI that names this server and no kinds.
+pub(super) fn open_api_v2(headers: &HeaderMap) -> Response<ApiBody> {
+    let accepted = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let (title, version) = ("Kubernetes", GIT_VERSION);
+    if !accepted.contains("proto-openapi.spec.v2") {
+        let info = serde_json::json!({"title": title, "version": version});
+        let document = serde_json::json!({"swagger": "2.0", "info": info, "paths": {}, "definitions": {}});
+        return json(StatusCode::OK, document.to_string());
+    }
+    // Short texts and empty messages: a tag, a length, the bytes.
+    let field = |tag: u8, bytes: &[u8]| [&[tag, bytes.len().try_into().unwrap_or(u8::MAX)], bytes].concat();
+    let info = [field(0x0a, title.as_bytes()), field(0x12, version.as_bytes())].concat();
+    let document = [field(0x0a, b"2.0"), field(0x12, &info), field(0x42, b""), field(0x4a, b"")].concat();
+    typed(StatusCode::OK, OPEN_API_V2, ApiBody::full(document))
 }
 
 /// Adds warnings as headers: `299 - "text"`.

@@ -86,7 +86,7 @@ static KINDS: &[Kind] = &[
     Kind { group: "", kind: "Namespace", cells: config::namespace, columns: &[NAME, text("Status"), AGE] },
     Kind { group: "", kind: "Secret", cells: config::secret, columns: &[NAME, text("Type"), text("Data"), AGE] },
     Kind { group: "", kind: "ConfigMap", cells: cluster::config_map, columns: &[NAME, text("Data"), AGE] },
-    Kind { group: "", kind: "ServiceAccount", cells: config::service_account, columns: &[NAME, text("Secrets"), AGE] },
+    Kind { group: "", kind: "ServiceAccount", cells: config::service_account, columns: &[NAME, AGE] },
     Kind { group: "", kind: "PersistentVolume", cells: cluster::persistent_volume, columns: &[
         NAME, text("Capacity"), text("Access Modes"), text("Reclaim Policy"), text("Status"), text("Claim"),
         text("StorageClass"), text("VolumeAttributesClass"), text("Reason"), AGE, wide("VolumeMode")] },
@@ -115,6 +115,8 @@ static KINDS: &[Kind] = &[
         NAME, text("Min Available"), text("Max Unavailable"), integer("Allowed Disruptions"), AGE] },
     Kind { group: "autoscaling", kind: "HorizontalPodAutoscaler", cells: workload::autoscaler, columns: &[
         NAME, text("Reference"), text("Targets"), text("MinPods"), text("MaxPods"), text("Replicas"), AGE] },
+    Kind { group: "autoscaling", kind: "Scale", cells: workload::scale, columns: &[
+        NAME, integer("Desired"), integer("Available"), AGE] },
     Kind { group: "networking.k8s.io", kind: "Ingress", cells: cluster::ingress, columns: &[
         NAME, text("Class"), text("Hosts"), text("Address"), text("Ports"), AGE] },
     Kind { group: "networking.k8s.io", kind: "NetworkPolicy", cells: config::network_policy, columns: &[

@@ -42,6 +42,15 @@ pub(super) fn replica_set(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
+pub(super) fn scale(object: &Value, now: Timestamp) -> Vec<Value> {
+    vec![
+        name(object).into(),
+        number(object, "/spec/replicas").into(),
+        number(object, "/status/replicas").into(),
+        age(object, now).into(),
+    ]
+}
+
 pub(super) fn stateful_set(object: &Value, now: Timestamp) -> Vec<Value> {
     let (names, images) = containers(object, TEMPLATE);
     vec![

@@ -60,8 +60,22 @@ async fn without_a_strategy_only_the_version_is_rewritten_and_the_other_schema_p
     cluster.post(WIDGETS, &widget("a", &json!({"size": "S"}))).await.ok();
     let read = cluster.get(&format!("{V2}/a")).await.ok();
     assert_eq!(read["apiVersion"], "example.com/v2");
-    assert_eq!(read["spec"], json!({"deep": "no"}));
+    assert_eq!(read["spec"], json!({}));
     assert_eq!(cluster.get(&format!("{WIDGETS}/a")).await.ok()["spec"], json!({"size": "S"}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_stored_gets_the_defaults_of_the_version_in_which_it_is_stored() {
+    let cluster = Cluster::new();
+    let seen = serve_conversion(&cluster);
+    cluster.define(&two_versions(true)).await.ok();
+    cluster.post(WIDGETS, &widget("a", &json!({}))).await.ok();
+    let sized = json!({"type": "object", "properties": {"size": {"type": "string", "default": "M"}}});
+    let versions = json!([version("v1", true, &sized), two_versions(true)["spec"]["versions"][1]]);
+    cluster.patch(DEFINITION, &json!({"spec": {"versions": versions}})).await.ok();
+    assert_eq!(cluster.get(&format!("{V2}/a")).await.ok()["spec"], json!({"width": "M"}));
+    assert_eq!(cluster.get(V2).await.ok()["items"][0]["spec"], json!({"width": "M"}));
+    assert_eq!(seen.take(), [1, 1]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -77,12 +91,12 @@ async fn a_webhook_converts_what_is_read_and_written_in_the_other_version() {
     assert_eq!(seen.take(), [3], "a list is converted in one call");
     assert_eq!((&list["apiVersion"], &list["kind"]), (&json!("example.com/v2"), &json!("WidgetList")));
     for item in list["items"].as_array().unwrap() {
-        assert_eq!(item["spec"], json!({"width": "S", "deep": "no"}));
+        assert_eq!(item["spec"], json!({"width": "S"}));
     }
     let mut wide = widget("d", &json!({"width": "L"}));
     wide["apiVersion"] = json!("example.com/v2");
     let made = cluster.post(V2, &wide).await.ok();
-    assert_eq!(made["spec"], json!({"width": "L", "deep": "no"}));
+    assert_eq!(made["spec"], json!({"width": "L"}));
     assert_eq!(cluster.get(&format!("{WIDGETS}/d")).await.ok()["spec"], json!({"size": "L"}));
     let patched = cluster.patch(&format!("{V2}/a"), &json!({"spec": {"width": "M"}})).await.ok();
     assert_eq!((&patched["spec"]["width"], &patched["metadata"]["generation"]), (&json!("M"), &json!(2)));

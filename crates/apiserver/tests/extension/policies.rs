@@ -135,6 +135,71 @@ async fn actions_conditions_and_failures_are_as_the_author_wants_them() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_refusal_has_the_code_of_its_reason() {
+    let cluster = Cluster::new();
+    for (reason, code) in [("Forbidden", 403), ("RequestEntityTooLarge", 413), ("Invalid", 422)] {
+        let name = reason.to_lowercase();
+        let rule = json!([{"expression": format!("object.metadata.name != '{name}'"), "reason": reason}]);
+        enforce(&cluster, &name, json!({"validations": rule}), json!({})).await;
+        let refused = cluster.post(MAPS, &map(&name, &json!({}))).await;
+        assert_eq!((refused.code, &refused.body["reason"]), (code, &json!(reason)));
+        assert_eq!(refused.body["code"], code);
+    }
+    // Whoever is refused by a policy is known, so the one reason that says otherwise is none.
+    let rule = json!([{"expression": "true", "reason": "Unauthorized"}]);
+    let refused = cluster
+        .post(&format!("{ADMISSION}/validatingadmissionpolicies"), &policy("u", json!({"validations": rule})))
+        .await;
+    assert!(refused.refused().1.contains("spec.validations[0].reason: Unsupported value"), "{refused:?}");
+}
+
+/// One expression may use a tenth of what a policy may, and the others are still asked.
+#[tokio::test(start_paused = true)]
+async fn an_expression_that_is_too_dear_fails_alone() {
+    let cluster = Cluster::new();
+    let dear = "object.data.all(k, object.data.all(l, k == l || k != l))";
+    let rules = json!([{"expression": dear}, {"expression": "object.metadata.name != 'bad'"}]);
+    enforce(&cluster, "p", json!({"validations": rules}), json!({})).await;
+    let keys = |count: usize| -> Value { (0..count).map(|key| (format!("k{key}"), json!(""))).collect() };
+    cluster.post(MAPS, &map("few", &keys(100))).await.ok();
+    let refused = cluster.post(MAPS, &map("many", &keys(600))).await;
+    let (code, message) = refused.refused();
+    assert_eq!(code, 422);
+    let end =
+        format!("expression '{dear}' resulted in error: operation cancelled: actual cost limit exceeded");
+    assert!(message.ends_with(&end), "{message}");
+    enforce(&cluster, "q", json!({"validations": rules, "failurePolicy": "Ignore"}), json!({})).await;
+    cluster.delete(&format!("{ADMISSION}/validatingadmissionpolicies/p")).await.ok();
+    cluster.post(MAPS, &map("many", &keys(600))).await.ok();
+    let refused = cluster.post(MAPS, &map("bad", &keys(600))).await;
+    assert!(refused.refused().1.ends_with("failed expression: object.metadata.name != 'bad'"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn connections_are_held_against_policies() {
+    let cluster = Cluster::new();
+    let connects = json!({"resourceRules": [
+        {"operations": ["CONNECT"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods/exec", "pods/portforward"]},
+    ]});
+    let rules = json!([
+        {"expression": "object.kind != 'PodExecOptions' || object.command[0] != 'sh'", "message": "no shells"},
+        {"expression": "object.kind != 'PodPortForwardOptions' || !(22 in object.ports)", "message": "no way in"},
+    ]);
+    enforce(&cluster, "p", json!({"matchConstraints": connects, "validations": rules}), json!({})).await;
+    let pods = "/api/v1/namespaces/default/pods";
+    let denied =
+        "pods \"web\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'p-binding' denied request:";
+    // Nobody looks whether the pod is there.
+    let refused = cluster.get(&format!("{pods}/web/exec?command=sh&stdout=1")).await;
+    assert_eq!(refused.refused(), (422, format!("{denied} no shells").as_str()));
+    let refused = cluster.post(&format!("{pods}/web/portforward?ports=80,22"), &Value::Null).await;
+    assert_eq!(refused.refused(), (422, format!("{denied} no way in").as_str()));
+    for path in ["exec?command=ls&stdout=1", "portforward?ports=80", "attach?stdout=1"] {
+        assert_eq!(cluster.get(&format!("{pods}/web/{path}")).await.refused().0, 404);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn parameters_come_from_objects() {
     let cluster = Cluster::new();
     cluster.post(MAPS, &map("limits", &json!({"most": "1"}))).await.ok();

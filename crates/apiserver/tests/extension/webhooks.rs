@@ -68,6 +68,44 @@ fn says_no(message: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
+async fn webhooks_are_asked_about_connections() {
+    let cluster = Cluster::new();
+    let seen = Seen::default();
+    let asked = seen.clone();
+    cluster.serve(move |path, request| {
+        asked.add(json!([
+            path,
+            request["operation"],
+            request["kind"],
+            request["subResource"],
+            request["object"]
+        ]));
+        async move {
+            match path.as_str() {
+                "/changes" => patched(&json!([{"op": "replace", "path": "/command", "value": ["id"]}])),
+                _ => says_no("not today"),
+            }
+        }
+    });
+    let rules = json!({"rules": [
+        {"operations": ["CONNECT"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods/*"]},
+    ]});
+    configure(&cluster, "Mutating", "a", &[hook("changes", rules.clone())]).await;
+    configure(&cluster, "Validating", "b", &[hook("refuses", rules)]).await;
+    let path = "/api/v1/namespaces/default/pods/web/exec?command=sh&stdin=1&tty=1&container=c";
+    let refused = cluster.get(path).await;
+    let message = "admission webhook \"refuses.example.com\" denied the request: not today";
+    assert_eq!(refused.refused(), (403, message));
+    let told = |path: &str, command: &str| {
+        let object = json!({
+            "kind": "PodExecOptions", "apiVersion": "v1", "command": [command], "stdin": true, "tty": true, "container": "c",
+        });
+        json!([path, "CONNECT", {"group": "", "version": "v1", "kind": "PodExecOptions"}, "exec", object])
+    };
+    assert_eq!(seen.take(), [told("/changes", "sh"), told("/refuses", "id")]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn mutating_webhooks_run_in_order_and_see_each_others_changes() {
     let cluster = Cluster::new();
     cluster.serve(|path, request| async move { appended(&path, &request) });

@@ -203,28 +203,29 @@ pub(super) fn data(stream: u32, bytes: &[u8], ends: bool) -> Bytes {
     out.into()
 }
 
+/// A new stream with headers that are compressed by not being so, as a client sends it.
+#[cfg(test)]
+pub(super) fn open(stream: u32, headers: &[(&str, &str)], is_first: bool) -> Vec<u8> {
+    let text = |text: &str| [&(text.len() as u32).to_be_bytes()[..], text.as_bytes()].concat();
+    let mut block = (headers.len() as u32).to_be_bytes().to_vec();
+    headers.iter().for_each(|(name, value)| block.extend([text(name), text(value)].concat()));
+    let length = block.len() as u16;
+    let mut payload = stream.to_be_bytes().to_vec();
+    payload.extend([0; 6]);
+    if is_first {
+        payload.extend([0x78, 0x01]);
+    }
+    payload.push(0);
+    payload.extend(length.to_le_bytes());
+    payload.extend((!length).to_le_bytes());
+    payload.extend(block);
+    payload.extend([0, 0, 0, 0xff, 0xff]);
+    control(SYN_STREAM, &payload).to_vec()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A new stream with headers that are compressed by not being so.
-    fn open(stream: u32, headers: &[(&str, &str)], is_first: bool) -> Vec<u8> {
-        let text = |text: &str| [&(text.len() as u32).to_be_bytes()[..], text.as_bytes()].concat();
-        let mut block = (headers.len() as u32).to_be_bytes().to_vec();
-        headers.iter().for_each(|(name, value)| block.extend([text(name), text(value)].concat()));
-        let length = block.len() as u16;
-        let mut payload = stream.to_be_bytes().to_vec();
-        payload.extend([0; 6]);
-        if is_first {
-            payload.extend([0x78, 0x01]);
-        }
-        payload.push(0);
-        payload.extend(length.to_le_bytes());
-        payload.extend((!length).to_le_bytes());
-        payload.extend(block);
-        payload.extend([0, 0, 0, 0xff, 0xff]);
-        control(SYN_STREAM, &payload).to_vec()
-    }
 
     #[tokio::test]
     async fn streams_open_talk_and_end() {

@@ -142,8 +142,11 @@ async fn forward<R: AsyncRead + Unpin>(
                 match header("streamtype").as_str() {
                     "error" if errors.len() < MOST => {
                         errors.insert(request, stream);
+                        let _ = out.send(replies.to(stream)).await;
                     }
                     "data" if tasks.len() < MOST && errors.contains_key(&request) => {
+                        // Clients drop what comes on a stream before the answer to it, its end too.
+                        let _ = out.send(replies.to(stream)).await;
                         let (input, reads) = mpsc::channel(QUEUE);
                         inputs.insert(stream, input);
                         let error = errors.remove(&request).unwrap_or_default();
@@ -152,12 +155,8 @@ async fn forward<R: AsyncRead + Unpin>(
                             Ends { connection: connection.clone(), data: stream, error, out: out.clone() };
                         tasks.spawn(ends.carry(port, reads));
                     }
-                    _ => {
-                        let _ = out.send(spdy::refuse(stream)).await;
-                        continue;
-                    }
+                    _ => drop(out.send(spdy::refuse(stream)).await),
                 }
-                let _ = out.send(replies.to(stream)).await;
             }
             Heard::Data { stream, bytes, ends } => {
                 if let Some(input) = inputs.get(&stream).filter(|_| !bytes.is_empty()) {
@@ -227,7 +226,81 @@ async fn copy(pipe: Box<dyn Pipe>, stream: u32, mut reads: mpsc::Receiver<Bytes>
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use futures::future::BoxFuture;
+    use kruise_apiserver::ApiServer;
+    use kruise_apiserver::connect::{Connector, Wish};
+    use kruise_apiserver::store::Record;
+    use serde_json::json;
+
     use super::*;
+
+    /// A pod that nobody listens in.
+    struct Deaf;
+
+    impl Connector for Deaf {
+        fn exec(
+            &self,
+            _: Arc<Record>,
+            _: Run,
+            _: mpsc::Receiver<Bytes>,
+            _: mpsc::Sender<Output>,
+        ) -> BoxFuture<'static, Result<i32, String>> {
+            Box::pin(async { Ok(0) })
+        }
+
+        fn attach(
+            &self,
+            pod: Arc<Record>,
+            run: Run,
+            input: mpsc::Receiver<Bytes>,
+            output: mpsc::Sender<Output>,
+        ) -> BoxFuture<'static, Result<i32, String>> {
+            self.exec(pod, run, input, output)
+        }
+
+        fn port(&self, _: Arc<Record>, _: u16) -> BoxFuture<'static, Result<Box<dyn Pipe>, String>> {
+            Box::pin(async { Err("connection refused".to_owned()) })
+        }
+    }
+
+    /// Tokio lets a task send only so often before others have their turn. So many pings in front make that happen just
+    /// when a stream is to be accepted.
+    #[tokio::test]
+    async fn nothing_is_said_on_a_stream_before_it_is_accepted() {
+        let local = ApiServer::builder().seed(1).build().local();
+        let pods = local.resource("", "pods").unwrap();
+        let pod = json!({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+        let pod = local.create(&pods, "default", pod).await.unwrap();
+        for pings in 100..140 {
+            let connection =
+                Connection { pod: pod.clone(), wish: Wish::Forward(Vec::new()), end: Arc::new(Deaf) };
+            let mut bytes = Vec::new();
+            (0..pings).for_each(|id| bytes.extend(spdy::ping(id)));
+            for request in 0..2_u32 {
+                for (kind, stream) in [("error", 4 * request + 1), ("data", 4 * request + 3)] {
+                    let number = request.to_string();
+                    let headers = [("streamtype", kind), ("requestid", number.as_str()), ("port", "80")];
+                    bytes.extend(spdy::open(stream, &headers, stream == 1));
+                }
+            }
+            let (out, mut frames) = mpsc::channel(4096);
+            // The turn begins anew, so that the pings alone count.
+            tokio::task::yield_now().await;
+            forward(Reader::new(bytes.as_slice()), out, connection).await;
+            let mut accepted = std::collections::BTreeSet::new();
+            while let Some(frame) = frames.recv().await {
+                let number = |at: usize| u32::from_be_bytes(frame[at..at + 4].try_into().unwrap());
+                match frame[..4] {
+                    [0x80, 3, 0, 2] => drop(accepted.insert(number(8))),
+                    [0, ..] => assert!(accepted.contains(&number(0)), "data on stream {}", number(0)),
+                    _ => {}
+                }
+            }
+            assert_eq!(accepted.len(), 4);
+        }
+    }
 
     #[test]
     fn a_command_begins_when_its_streams_are_there() {

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::container::{Container, FIRST_PAUSE, Run, State};
+use super::mount::Mounts;
 use super::pass::Pass;
 use super::pod::{Pod, Stage};
 use super::spec::ContainerSpec;
@@ -46,6 +47,9 @@ impl Pod {
                     container.environment = pass.values_of_metadata(namespace, name, &spec.name);
                 }
             }
+        }
+        if self.containers.iter().any(|container| !container.id.is_empty()) {
+            self.mounts = Mounts::Done;
         }
     }
 }

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::container::{Container, FIRST_PAUSE, LONGEST_PAUSE, Run, State};
+use super::mount::Mounts;
 use super::pass::{Pass, Said};
 use super::spec::{ContainerSpec, PodSpec, Restart, Role};
 use crate::image::Images;
@@ -49,6 +50,7 @@ pub(super) struct Pod {
     pub(super) start: Option<String>,
     pub(super) ip: String,
     pub(super) host_ip: String,
+    pub(super) mounts: Mounts,
     pub(super) initialized: bool,
     /// The seconds that a deletion gives, and until when.
     pub(super) deletion: Option<(Duration, Timestamp)>,
@@ -87,6 +89,7 @@ impl Pod {
             stage: Stage::Bound { due: None },
             begun: None,
             start: None,
+            mounts: Mounts::NONE,
             initialized: false,
             deletion: None,
             declared: None,
@@ -339,6 +342,9 @@ impl Pod {
 
     /// Starts the next container that may start, or restarts one that changed.
     fn work(&mut self, pass: &mut Pass<'_>) {
+        if !self.mount(pass) {
+            return;
+        }
         let specs = self.spec.containers.clone();
         for (at, spec) in specs.iter().enumerate() {
             if self.changed(at, spec, pass) {
@@ -627,6 +633,7 @@ impl Pod {
         if !self.spec.host_network {
             self.ip = ip;
         }
+        self.mounts = Mounts::NONE;
         self.initialized = false;
         for (container, spec) in self.containers.iter_mut().zip(&self.spec.containers) {
             if matches!(spec.role, Role::Init) {
@@ -693,6 +700,9 @@ impl Pod {
             (Some(begun), Some(deadline), Stage::Active) => Some(later(begun, deadline)),
             _ => None,
         };
+        if self.stage == Stage::Active && self.deletion.is_none() {
+            next = sooner(next, self.mounts.again());
+        }
         for container in &self.containers {
             let mut own = sooner(container.kill_at, container.resized_at);
             match &container.state {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use kruise_api::kubernetes::quantity::Quantity;
 use serde_json::{Value, json};
 
+use super::mount::Source;
 use crate::json::{at, list, number, text};
 
 /// Which part of a pod a container belongs to.
@@ -79,6 +80,8 @@ pub(crate) struct PodSpec {
     pub(crate) grace: Duration,
     pub(crate) deadline: Option<Duration>,
     pub(crate) gates: Vec<String>,
+    /// What its volumes are made of.
+    pub(crate) sources: Vec<Source>,
 }
 
 impl PodSpec {
@@ -105,6 +108,7 @@ impl PodSpec {
                 .iter()
                 .map(|gate| text(gate, "/conditionType").to_owned())
                 .collect(),
+            sources: super::mount::sources(pod),
         }
     }
 

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Most bytes that the files of one container have together.
 const MOST: usize = 4 << 20;
 const BLOCK: usize = 512;
+/// The longest name that the head of an entry has room for.
+const MOST_NAME: usize = 100;
 
 /// Files by their full path. Folders are there when something is in them, or when they were made.
 #[derive(Clone, Debug, Default)]
@@ -118,6 +120,8 @@ impl Files {
     /// Unpacks an archive into a folder; the error says what is wrong.
     pub(super) fn unpack(&mut self, archive: &[u8], folder: &str) -> Result<(), &'static str> {
         let mut rest = archive;
+        // The name of the next entry, where its own field has no room for it.
+        let mut long = None;
         while let Some((head, after)) = rest.split_at_checked(BLOCK) {
             let text = |from: usize, length: usize| {
                 let bytes = head.get(from..from + length).unwrap_or_default();
@@ -133,35 +137,80 @@ impl Files {
             let size = usize::from_str_radix(&text(124, 12), 8).map_err(|_| "invalid tar header")?;
             let padded = size.div_ceil(BLOCK) * BLOCK;
             let bytes = after.get(..size).ok_or("unexpected end of file")?;
-            let path = absolute(folder, &name);
-            match head.get(156) {
+            rest = after.get(padded..).unwrap_or_default();
+            let kind = head.get(156);
+            match kind {
+                Some(b'x') => long = pax_path(bytes),
+                Some(b'L') => long = bytes.split(|byte| *byte == 0).next().map(lossy),
+                _ => {}
+            }
+            if matches!(kind, Some(b'x' | b'L')) {
+                continue;
+            }
+            let path = absolute(folder, &long.take().unwrap_or(name));
+            match kind {
                 Some(b'5') => self.make_folder(&path),
                 Some(b'0' | 0) if !self.write(&path, bytes.to_vec()) => {
                     return Err("no space left on device");
                 }
                 _ => {}
             }
-            rest = after.get(padded..).unwrap_or_default();
         }
         Ok(())
     }
 }
 
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The name among the records of a PAX header, each of which is `LENGTH KEY=VALUE` and a line feed, all counted.
+fn pax_path(records: &[u8]) -> Option<String> {
+    let mut rest = records;
+    loop {
+        let blank = rest.iter().position(|byte| *byte == b' ')?;
+        let length: usize = std::str::from_utf8(rest.get(..blank)?).ok()?.parse().ok()?;
+        let (record, after) = rest.split_at_checked(length)?;
+        if let Some(name) = record.get(blank + 1..length.checked_sub(1)?)?.strip_prefix(b"path=") {
+            return Some(lossy(name));
+        }
+        rest = after;
+    }
+}
+
+/// The record of a name, which counts its own length too.
+fn pax_record(name: &str) -> String {
+    let others = " path=\n".len() + name.len();
+    let mut length = others;
+    while length != others + length.to_string().len() {
+        length = others + length.to_string().len();
+    }
+    format!("{length} path={name}\n")
+}
+
+/// A file or folder. Names that are too long for their field go ahead in an entry of their own.
 fn entry(out: &mut Vec<u8>, name: &str, bytes: &[u8], is_folder: bool) {
+    if name.len() > MOST_NAME {
+        block(out, "././@PaxHeader", pax_record(name).as_bytes(), b'x');
+    }
+    block(out, name, bytes, if is_folder { b'5' } else { b'0' });
+}
+
+fn block(out: &mut Vec<u8>, name: &str, bytes: &[u8], kind: u8) {
     let mut head = [0_u8; BLOCK];
     let mut put = |at: usize, text: &[u8]| {
         for (place, byte) in head.iter_mut().skip(at).zip(text) {
             *place = *byte;
         }
     };
-    put(0, name.as_bytes().get(..name.len().min(100)).unwrap_or_default());
-    put(100, if is_folder { b"0000755" } else { b"0000644" });
+    put(0, name.as_bytes().get(..name.len().min(MOST_NAME)).unwrap_or_default());
+    put(100, if kind == b'5' { b"0000755" } else { b"0000644" });
     put(108, b"0000000");
     put(116, b"0000000");
     put(124, format!("{:011o}", bytes.len()).as_bytes());
     put(136, b"00000000000");
     put(148, b"        ");
-    put(156, if is_folder { b"5" } else { b"0" });
+    put(156, &[kind]);
     put(257, b"ustar\x0000");
     let sum: u32 = head.iter().map(|byte| u32::from(*byte)).sum();
     for (place, byte) in head.iter_mut().skip(148).zip(format!("{sum:06o}\0 ").as_bytes()) {
@@ -191,6 +240,40 @@ mod tests {
         assert_eq!(files.pack("/nothing", "nothing"), None);
         assert!(other.unpack(&archive[..600], "/").is_err() || archive.len() > 600);
         assert!(other.unpack(&[b'x'; BLOCK], "/").is_err());
+    }
+
+    #[test]
+    fn long_names_stay_whole() {
+        for length in [99, 100, 101, 985, 990, 9000] {
+            let path = format!("/{}", "n".repeat(length));
+            let mut files = Files::default();
+            assert!(files.write(&path, b"one".to_vec()));
+            let mut other = Files::default();
+            other.unpack(&files.pack(&path, &path).unwrap(), "/copy").unwrap();
+            assert_eq!(other.read(&format!("/copy{path}")), Some(&b"one"[..]), "{length}");
+        }
+    }
+
+    /// As Go and GNU tar write them, with what is left of the name in its field.
+    #[test]
+    fn names_that_go_ahead_count() {
+        let mut files = Files::default();
+        for (kind, head, name) in [
+            (b'x', "30 mtime=1700000000.123456789\n15 path=\u{e4}.txt\n", "/\u{e4}.txt"),
+            (b'L', "long\0", "/long"),
+        ] {
+            let mut archive = Vec::new();
+            block(&mut archive, "ahead", head.as_bytes(), kind);
+            block(&mut archive, ".txt", b"one", b'0');
+            block(&mut archive, "next", b"two", b'0');
+            files.unpack(&archive, "/").unwrap();
+            assert_eq!(files.read(name), Some(&b"one"[..]), "{name}");
+            assert_eq!(files.read("/next"), Some(&b"two"[..]));
+        }
+        assert_eq!(files.read("/.txt"), None);
+        for wrong in ["", "x", "5 path=a\n", "999 path=a\n", "0 path=a", "1 "] {
+            assert_eq!(pax_path(wrong.as_bytes()), None, "{wrong}");
+        }
     }
 
     #[test]

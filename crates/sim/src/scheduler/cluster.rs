@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use kruise_api::kubernetes::quantity::Quantity;
 use serde_json::{Value, json};
 
-use super::wants::{Taint, Term, Wants, strings};
+use super::wants::{Taint, Term, Wants, amounts, strings};
 use crate::json::{at, list, text};
 
 /// More rules than this are forgotten and counted anew when they are needed.
@@ -24,6 +24,9 @@ pub(super) struct Place {
     pub(super) room: u64,
     pub(super) used_cpu: i128,
     pub(super) used_memory: i128,
+    /// Everything but cpu and memory: what there is, and what of it is used.
+    pub(super) others: BTreeMap<String, i128>,
+    pub(super) used_others: BTreeMap<String, i128>,
     pub(super) pods: u64,
 }
 
@@ -46,8 +49,19 @@ impl Place {
             cpu: amount("cpu").map_or(0, |q| q.millis()),
             memory: amount("memory").map_or(0, |q| q.value()),
             room: amount("pods").and_then(|q| u64::try_from(q.value()).ok()).unwrap_or(0),
+            others: amounts(at(node, "/status/allocatable")),
             ..Self::default()
         }
+    }
+
+    /// A pod comes (1) or goes (-1).
+    fn count(&mut self, pod: &Placed, by: i64) {
+        self.used_cpu += pod.cpu * i128::from(by);
+        self.used_memory += pod.memory * i128::from(by);
+        for (name, amount) in &pod.others {
+            *self.used_others.entry(name.clone()).or_default() += amount * i128::from(by);
+        }
+        self.pods = self.pods.saturating_add_signed(by);
     }
 
     fn same_offer(&self, other: &Self) -> bool {
@@ -55,6 +69,7 @@ impl Place {
             && self.taints == other.taints
             && self.unschedulable == other.unschedulable
             && (self.cpu, self.memory, self.room) == (other.cpu, other.memory, other.room)
+            && self.others == other.others
     }
 }
 
@@ -66,6 +81,7 @@ pub(super) struct Placed {
     pub(super) labels: BTreeMap<String, String>,
     pub(super) cpu: i128,
     pub(super) memory: i128,
+    pub(super) others: BTreeMap<String, i128>,
     /// Which pods it keeps away.
     pub(super) apart: Vec<Term>,
 }
@@ -78,6 +94,7 @@ impl Placed {
             labels: wants.labels.clone(),
             cpu: wants.cpu,
             memory: wants.memory,
+            others: wants.others.clone(),
             apart: wants.apart.clone(),
         }
     }
@@ -121,6 +138,7 @@ impl Cluster {
             Some(old) => {
                 place.used_cpu = old.used_cpu;
                 place.used_memory = old.used_memory;
+                place.used_others.clone_from(&old.used_others);
                 place.pods = old.pods;
                 let moved = old.labels != place.labels;
                 self.places.insert(name.to_owned(), place);
@@ -130,9 +148,7 @@ impl Cluster {
             }
             None => {
                 for pod in self.placed.values().filter(|pod| pod.node == name) {
-                    place.used_cpu += pod.cpu;
-                    place.used_memory += pod.memory;
-                    place.pods += 1;
+                    place.count(pod, 1);
                 }
                 self.places.insert(name.to_owned(), place);
                 if self.placed.values().any(|pod| pod.node == name) {
@@ -167,9 +183,7 @@ impl Cluster {
 
     fn count(&mut self, pod: &Placed, by: i64) {
         let Some(place) = self.places.get_mut(&pod.node) else { return };
-        place.used_cpu += pod.cpu * i128::from(by);
-        place.used_memory += pod.memory * i128::from(by);
-        place.pods = place.pods.saturating_add_signed(by);
+        place.count(pod, by);
         let labels = &place.labels;
         for counted in self.selected.values_mut() {
             if counted.term.counts(&pod.namespace, &pod.labels) {

@@ -122,6 +122,13 @@ fn filter(
             short.push((format!("Insufficient {resource}"), asked <= has));
         }
     }
+    for (resource, asked) in &wants.others {
+        let of = |amounts: &BTreeMap<String, i128>| amounts.get(resource).copied().unwrap_or(0);
+        let (used, has) = (of(&place.used_others), of(&place.others));
+        if asked + used > has {
+            short.push((format!("Insufficient {resource}"), *asked <= has));
+        }
+    }
     if !short.is_empty() {
         return Err(short);
     }
@@ -193,6 +200,15 @@ fn score(cluster: &Cluster, wants: &Wants, limits: &[Limit<'_>], name: &str, pla
     }
     let soft = place.taints.iter().filter(|t| t.effect == "PreferNoSchedule" && !wants.tolerates(t)).count();
     score - 30_000 * i64::try_from(soft).unwrap_or(0)
+}
+
+/// The words of a scheduler that needs no look at the nodes to know that none will do.
+pub(super) fn hopeless(cluster: &Cluster, why: &str) -> String {
+    match cluster.places.len() {
+        0 => "no nodes available to schedule pods".to_owned(),
+        // The last two words are what becomes of the search for pods to evict.
+        total => format!("0/{total} nodes are available: {why}. not found"),
+    }
 }
 
 /// The words of a scheduler that found no node.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use kruise_api::kubernetes::quantity::Quantity;
 use kruise_apiserver::selector::Labels;
 use serde_json::{Value, json};
 
@@ -83,6 +84,10 @@ pub(super) struct Wants {
     /// Weight (negative to keep away) and which pods.
     pub(super) wishes: Vec<(i64, Term)>,
     pub(super) gated: bool,
+    /// The claims of its volumes.
+    pub(super) claims: Vec<String>,
+    /// Amounts of everything but cpu and memory, by name.
+    pub(super) others: BTreeMap<String, i128>,
 }
 
 /// A taint of a node.
@@ -152,6 +157,13 @@ impl Wants {
             apart: terms("podAntiAffinity"),
             wishes,
             gated: !list(pod, "/spec/schedulingGates").is_empty(),
+            claims: list(pod, "/spec/volumes")
+                .iter()
+                .map(|volume| text(volume, "/persistentVolumeClaim/claimName"))
+                .filter(|name| !name.is_empty())
+                .map(str::to_owned)
+                .collect(),
+            others: others(pod),
             namespace,
             labels,
         }
@@ -180,6 +192,45 @@ impl Wants {
                 && (t.exists || t.value == taint.value)
         })
     }
+}
+
+/// What else the pod asks for: its containers together, or one init container if that is more.
+fn others(pod: &Value) -> BTreeMap<String, i128> {
+    let mut together = amounts(at(pod, "/spec/overhead"));
+    let mut alone: BTreeMap<String, i128> = BTreeMap::new();
+    for container in list(pod, "/spec/containers") {
+        add(&mut together, container);
+    }
+    for container in list(pod, "/spec/initContainers") {
+        if text(container, "/restartPolicy") == "Always" {
+            add(&mut together, container);
+            continue;
+        }
+        for (name, amount) in amounts(at(container, "/resources/requests")) {
+            let most = alone.entry(name).or_default();
+            *most = amount.max(*most);
+        }
+    }
+    for (name, amount) in alone {
+        let sum = together.entry(name).or_default();
+        *sum = amount.max(*sum);
+    }
+    together.retain(|_, amount| *amount > 0);
+    together
+}
+
+fn add(sum: &mut BTreeMap<String, i128>, container: &Value) {
+    for (name, amount) in amounts(at(container, "/resources/requests")) {
+        *sum.entry(name).or_default() += amount;
+    }
+}
+
+/// Whole amounts by name, but those that are counted on their own.
+pub(super) fn amounts(resources: Option<&Value>) -> BTreeMap<String, i128> {
+    let all = resources.and_then(Value::as_object).into_iter().flatten();
+    all.filter(|(name, _)| !matches!(name.as_str(), "cpu" | "memory" | "pods"))
+        .filter_map(|(name, amount)| Some((name.clone(), Quantity::from_json(amount).ok()?.value())))
+        .collect()
 }
 
 pub(super) fn strings(map: Option<&Value>) -> BTreeMap<String, String> {

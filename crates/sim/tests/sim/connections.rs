@@ -30,8 +30,8 @@ fn head(path: &str) -> Parts {
     Request::get(format!("/api/v1/namespaces/default/pods/{path}")).body(()).unwrap().into_parts().0
 }
 
-fn connect(sim: &Sim, path: &str) -> Result<Connection, Status> {
-    sim.server().connect(&mut head(path))
+async fn connect(sim: &Sim, path: &str) -> Result<Connection, Status> {
+    sim.server().connect(&mut head(path)).await
 }
 
 /// Runs words with what is typed: the output, the errors, and the code.
@@ -45,7 +45,7 @@ async fn exec(sim: &Sim, words: &[&str], typed: &str) -> (String, String, i32) {
         word.bytes().map(byte).collect()
     };
     let words: String = words.iter().map(|word| format!("&command={}", coded(word))).collect();
-    let connection = connect(sim, &format!("web/exec?stdin=1&stdout=1&stderr=1{words}")).unwrap();
+    let connection = connect(sim, &format!("web/exec?stdin=1&stdout=1&stderr=1{words}")).await.unwrap();
     let Wish::Exec(run) = connection.wish else { panic!("no command") };
     let (input, reads) = mpsc::channel(8);
     let (output, mut said) = mpsc::channel(8);
@@ -85,10 +85,47 @@ async fn a_command_runs_in_its_container() {
     assert_eq!(exec(&sim, &["cat", "/tmp/a"], "").await.2, 1);
 }
 
+/// The terminal of whoever types is in raw mode, so nothing but these keys ends what runs.
+#[tokio::test(start_paused = true)]
+async fn a_person_ends_what_runs_by_a_key() {
+    let sim = with_pod().await;
+    let types = async |command: &str, pieces: &[&'static [u8]]| {
+        let path = format!("web/exec?stdin=1&stdout=1&tty=1&command={command}");
+        let connection = connect(&sim, &path).await.unwrap();
+        let Wish::Exec(run) = connection.wish else { panic!("no command") };
+        let (input, reads) = mpsc::channel(8);
+        let (output, mut said) = mpsc::channel(64);
+        let running = connection.end.exec(connection.pod, run, reads, output);
+        let typing = async {
+            for piece in pieces {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                input.send(Bytes::from_static(piece)).await.unwrap();
+            }
+        };
+        let hearing = async {
+            let mut out = String::new();
+            while let Some(Output::Out(bytes)) = said.recv().await {
+                out.push_str(std::str::from_utf8(&bytes).unwrap());
+            }
+            out
+        };
+        let most = Duration::from_secs(600);
+        let all = tokio::time::timeout(most, async { tokio::join!(running, typing, hearing) }).await;
+        all.map(|(code, (), out)| (out, code.unwrap())).map_err(|_| "it did not end")
+    };
+    assert_eq!(types("sleep&command=3600", &[b"x", b"\x03"]).await, Ok((String::new(), 130)));
+    assert_eq!(types("cat", &[b"one\r", b"two\r", b"\x04"]).await, Ok(("one\r\ntwo\r\n".to_owned(), 0)));
+    assert_eq!(types("cat", &[b"one\r\x03"]).await, Ok((String::new(), 130)));
+    // In a shell only the command ends. What is typed while it runs is read behind it.
+    let (out, code) = types("sh", &[b"sleep 3600\r", b"lost\x03", b"sleep 60\r", b"exit 4\r"]).await.unwrap();
+    assert_eq!(code, 4);
+    assert_eq!(out, "/ # sleep 3600\r\n^C\r\n/ # sleep 60\r\n/ # exit 4\r\n");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_port_that_is_listed_answers_and_others_do_not() {
     let sim = with_pod().await;
-    let connection = connect(&sim, "web/portforward").unwrap();
+    let connection = connect(&sim, "web/portforward").await.unwrap();
     let mut stream = connection.end.port(connection.pod.clone(), 8080).await.ok().unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
     let mut page = String::new();
@@ -109,7 +146,7 @@ async fn a_container_that_is_left_has_ended() {
     ]}});
     local.create(&pods, "default", pod).await.unwrap();
     sim.advance(Duration::from_secs(30)).await;
-    let connection = connect(&sim, "web/attach?stdin=1&stdout=1&tty=1").unwrap();
+    let connection = connect(&sim, "web/attach?stdin=1&stdout=1&tty=1").await.unwrap();
     let Wish::Attach(run) = connection.wish else { panic!("no terminal") };
     let (input, reads) = mpsc::channel(8);
     let (output, mut said) = mpsc::channel(64);
@@ -121,7 +158,7 @@ async fn a_container_that_is_left_has_ended() {
     let pod = local.get(&pods, "default", "web").unwrap().value();
     assert_eq!(pod["status"]["phase"], "Failed");
     assert_eq!(pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"], 3);
-    let connection = connect(&sim, "web/attach?stdin=1&stdout=1&tty=1").unwrap();
+    let connection = connect(&sim, "web/attach?stdin=1&stdout=1&tty=1").await.unwrap();
     let Wish::Attach(run) = connection.wish else { panic!("no terminal") };
     let (_, reads) = mpsc::channel(8);
     let (output, _said) = mpsc::channel(64);
@@ -170,7 +207,7 @@ async fn who_may_only_read_gets_no_connection() {
         let _ = local.create(&bindings, "", binding).await;
         let mut head = head("web/exec?stdout=1&command=ls");
         head.extensions.insert(kruise_apiserver::admission::User::named("jane", &[]));
-        sim.server().connect(&mut head).map(drop).map_err(|status| (status.code, status.message))
+        sim.server().connect(&mut head).await.map(drop).map_err(|status| (status.code, status.message))
     };
     assert_eq!(may(json!(["get"])).await, Err((403, "pods \"web\" is forbidden: ".to_owned())));
     assert_eq!(may(json!(["get", "create"])).await, Ok(()));
@@ -179,22 +216,22 @@ async fn who_may_only_read_gets_no_connection() {
 #[tokio::test(start_paused = true)]
 async fn connections_that_cannot_be_are_refused() {
     let sim = with_pod().await;
-    let message = |path: &str| {
-        let status = connect(&sim, path).err().unwrap();
+    let message = async |path: &str| {
+        let status = connect(&sim, path).await.err().unwrap();
         (status.code, status.message)
     };
-    assert_eq!(message("none/exec?stdout=1"), (404, "pods \"none\" not found".to_owned()));
+    assert_eq!(message("none/exec?stdout=1").await, (404, "pods \"none\" not found".to_owned()));
     assert_eq!(
-        message("web/exec?stdout=1&container=x"),
+        message("web/exec?stdout=1&container=x").await,
         (400, "container x is not valid for pod web".to_owned())
     );
     assert_eq!(
-        message("web/exec?command=ls"),
+        message("web/exec?command=ls").await,
         (400, "you must specify at least 1 of stdin, stdout, stderr".to_owned())
     );
     let mut strange = head("web/exec?stdout=1&command=ls");
     strange.extensions.insert(kruise_apiserver::admission::User::named("jane", &[]));
-    let status = sim.server().connect(&mut strange).err().unwrap();
+    let status = sim.server().connect(&mut strange).await.err().unwrap();
     assert_eq!(
         status.message,
         "pods \"web\" is forbidden: User \"jane\" cannot get resource \"pods/exec\" in API group \"\" in the namespace \

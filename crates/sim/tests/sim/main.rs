@@ -12,6 +12,7 @@ mod limits;
 mod nodes;
 mod scheduling;
 mod services;
+mod volumes;
 
 use std::time::Duration;
 

@@ -124,6 +124,61 @@ async fn gated_pods_wait_for_their_gates() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_waiting_pod_that_changes_is_tried_again() {
+    let sim = Sim::builder().nodes(1).start();
+    seconds(&sim, 1).await;
+    let local = sim.server().local();
+    let nodes = local.resource("", "nodes").unwrap();
+    let taint = json!({"spec": {"taints": [{"key": "only", "value": "gpu", "effect": "NoSchedule"}]}});
+    let taint = kruise_apiserver::patch::Patch::Merge(taint.as_object().unwrap().clone());
+    local.patch(&nodes, "", "node-1", None, &taint).await.unwrap();
+    create_pod(&sim, "web", "app:1", |_| {}).await;
+    seconds(&sim, 5).await;
+    assert_eq!(condition(&get(&sim, "pods", "web"), "PodScheduled"), "False Unschedulable");
+    let tolerations = get(&sim, "pods", "web")["spec"]["tolerations"].as_array().cloned().unwrap_or_default();
+    let tolerations: Vec<_> = tolerations.into_iter().chain([json!({"operator": "Exists"})]).collect();
+    patch(&sim, "pods", "web", None, json!({"spec": {"tolerations": tolerations}})).await;
+    seconds(&sim, 5).await;
+    assert_eq!(condition(&get(&sim, "pods", "web"), "Ready"), "True");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_goes_where_all_resources_it_asks_for_are_left() {
+    let sim = Sim::builder().nodes(2).start();
+    seconds(&sim, 1).await;
+    let ask = |name: &'static str, resources: serde_json::Value| {
+        create_pod(&sim, name, "app:1", move |pod| {
+            pod["spec"]["containers"][0]["resources"] = resources;
+        })
+    };
+    ask("disk", json!({"requests": {"ephemeral-storage": "500Gi"}})).await;
+    ask("one", json!({"limits": {"nvidia.com/gpu": "1"}})).await;
+    seconds(&sim, 5).await;
+    for (name, resource) in [("disk", "ephemeral-storage"), ("one", "nvidia.com/gpu")] {
+        let message = get(&sim, "pods", name)["status"]["conditions"][0]["message"].clone();
+        let expected = format!(
+            "0/2 nodes are available: 2 Insufficient {resource}. preemption: 0/2 nodes are available: 2 Preemption is \
+             not helpful for scheduling."
+        );
+        assert_eq!(message, expected);
+    }
+    let offer =
+        json!({"status": {"allocatable": {"nvidia.com/gpu": "1"}, "capacity": {"nvidia.com/gpu": "1"}}});
+    let local = sim.server().local();
+    let nodes = local.resource("", "nodes").unwrap();
+    let offer = kruise_apiserver::patch::Patch::Merge(offer.as_object().unwrap().clone());
+    local.patch(&nodes, "", "node-2", Some("status"), &offer).await.unwrap();
+    seconds(&sim, 5).await;
+    assert_eq!(get(&sim, "pods", "one")["spec"]["nodeName"], "node-2");
+    ask("two", json!({"limits": {"nvidia.com/gpu": "1"}})).await;
+    seconds(&sim, 5).await;
+    assert_eq!(condition(&get(&sim, "pods", "two"), "PodScheduled"), "False Unschedulable");
+    delete(&sim, "pods", "one").await;
+    seconds(&sim, 60).await;
+    assert_eq!(get(&sim, "pods", "two")["spec"]["nodeName"], "node-2");
+}
+
+#[tokio::test(start_paused = true)]
 async fn hundreds_of_nodes_take_a_thousand_pods_evenly() {
     let sim = Sim::builder().nodes(200).without_events().start();
     for n in 0..1000 {

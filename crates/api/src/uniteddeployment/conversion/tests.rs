@@ -73,7 +73,7 @@ fn v1alpha1_shows_the_older_shape_without_further_annotations() {
     assert_eq!(
         clone_set(&down),
         &json!({"updateStrategy": {"type": "InPlaceOnly", "maxUnavailable": 1},
-            "scaleStrategy": {"disablePVCReuse": true}})
+            "scaleStrategy": {"disablePVCReuse": true, "enablePVCReuse": false}})
     );
     assert_eq!(down["metadata"], json!({"name": "a"}));
     assert_eq!(convert(down, "apps.kruise.io/v1beta1").unwrap(), hub);

@@ -8,6 +8,7 @@ use kruise_api::kubernetes::quantity::Quantity;
 use super::super::eval::{Fault, Outcome};
 use super::super::value::{Key, Semver, Value};
 use crate::rest::percent_decode;
+use crate::schema::Format;
 use crate::selector::syntax;
 
 pub(super) fn call(name: &str, is_method: bool, args: &[Value]) -> Option<Outcome> {
@@ -130,9 +131,11 @@ fn semver(name: &str, args: &[Value]) -> Option<Outcome> {
     };
     let outcome = match (name, args) {
         ("isSemver", [Value::Text(text)]) => Ok(Value::Bool(parse_semver(text).is_some())),
-        ("semver", [Value::Text(text)]) => parse_semver(text)
-            .map(|version| Value::Semver(Arc::new(version)))
-            .ok_or_else(|| Fault::error("No Major.Minor.Patch elements found")),
+        ("isSemver", [Value::Text(text), Value::Bool(lenient)]) => {
+            Ok(Value::Bool(lenient_semver(text, *lenient).is_ok()))
+        }
+        ("semver", [Value::Text(text)]) => lenient_semver(text, false),
+        ("semver", [Value::Text(text), Value::Bool(lenient)]) => lenient_semver(text, *lenient),
         ("major", [Value::Semver(version)]) => part(version, 0),
         ("minor", [Value::Semver(version)]) => part(version, 1),
         ("patch", [Value::Semver(version)]) => part(version, 2),
@@ -142,6 +145,31 @@ fn semver(name: &str, args: &[Value]) -> Option<Outcome> {
         _ => return None,
     };
     Some(outcome)
+}
+
+/// A version, which may be written carelessly if somebody allows it: with a `v`, with zeros in front of its numbers, or
+/// with fewer than three of them.
+fn lenient_semver(text: &str, is_lenient: bool) -> Outcome {
+    let plain = |part: &str| {
+        let rest = part.trim_start_matches('0');
+        if rest.starts_with(|c: char| c.is_ascii_digit()) { rest.to_owned() } else { format!("0{rest}") }
+    };
+    let mut settled = text.to_owned();
+    if is_lenient {
+        let text = text.strip_prefix('v').unwrap_or(text);
+        let mut parts: Vec<String> = text
+            .splitn(3, '.')
+            .map(|part| if part.len() > 1 { plain(part) } else { part.to_owned() })
+            .collect();
+        if parts.len() < 3 && parts.last().is_some_and(|last| last.contains(['+', '-'])) {
+            return Err(Fault::error("short version cannot contain PreRelease/Build meta data"));
+        }
+        parts.resize(3, "0".to_owned());
+        settled = parts.join(".");
+    }
+    parse_semver(&settled)
+        .map(|version| Value::Semver(Arc::new(version)))
+        .ok_or_else(|| Fault::error("No Major.Minor.Patch elements found"))
 }
 
 fn parse_semver(text: &str) -> Option<Semver> {
@@ -166,13 +194,38 @@ fn parse_semver(text: &str) -> Option<Semver> {
 type Faults = fn(&str) -> Vec<String>;
 
 /// The formats.
-const FORMATS: [(&str, Faults); 5] = [
+const FORMATS: [(&str, Faults); 13] = [
     ("dns1123Label", syntax::dns_label),
     ("dns1123Subdomain", syntax::dns_subdomain),
     ("dns1035Label", syntax::dns_1035_label),
     ("qualifiedName", syntax::qualified_name),
     ("labelValue", syntax::label_value),
+    ("dns1123LabelPrefix", |text| syntax::dns_label(&continued(text))),
+    ("dns1123SubdomainPrefix", |text| syntax::dns_subdomain(&continued(text))),
+    ("dns1035LabelPrefix", |text| syntax::dns_1035_label(&continued(text))),
+    ("uri", |text| {
+        told(split(text).is_some(), &format!("parse {}: invalid URI for request", crate::field::quote(text)))
+    }),
+    ("uuid", |text| told(Format::Uuid(None).accepts(text), "does not match the UUID format")),
+    ("byte", |text| told(Format::Byte.accepts(text), "invalid base64")),
+    ("date", |text| told(Format::Date.accepts(text), "invalid date")),
+    ("datetime", |text| told(Format::DateTime.accepts(text), "invalid datetime")),
 ];
+
+fn told(is_good: bool, why: &str) -> Vec<String> {
+    if is_good { Vec::new() } else { vec![why.to_owned()] }
+}
+
+/// A prefix as if more followed, as it may end in a dash.
+fn continued(prefix: &str) -> String {
+    match prefix.strip_suffix('-').filter(|rest| !rest.is_empty()) {
+        Some(rest) => {
+            let kept: String = rest.chars().take(rest.chars().count() - 1).collect();
+            format!("{kept}a")
+        }
+        None => prefix.to_owned(),
+    }
+}
 
 fn format(name: &str, is_method: bool, args: &[Value]) -> Option<Outcome> {
     let known = |wanted: &str| FORMATS.iter().find(|(name, _)| *name == wanted);

@@ -83,6 +83,12 @@ pub(super) fn counted(deployment: &Value, all: &[Value], new: Option<&Value>, no
             status.insert(key.to_owned(), json!(number));
         }
     }
+    // One set that does not tell it makes the sum unknown; sets that nobody has looked at yet have no pods.
+    let known = all.iter().filter(|set| count(set, "observedGeneration") > 0);
+    let leaving: Option<i64> = known.map(|set| number(set, "/status/terminatingReplicas")).sum();
+    if let Some(leaving) = leaving {
+        status.insert("terminatingReplicas".to_owned(), json!(leaving));
+    }
     for key in ["collisionCount", "conditions"] {
         if let Some(value) = deployment.get("status").and_then(|status| status.get(key)) {
             status.insert(key.to_owned(), value.clone());

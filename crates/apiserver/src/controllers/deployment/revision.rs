@@ -103,7 +103,8 @@ async fn tell(pass: &mut Pass<'_>, reason: &str, message: &str) -> Result<(), St
 async fn number_deployment(pass: &mut Pass<'_>, revision: i64) -> Result<(), Status> {
     let mut changed = pass.deployment.clone();
     if annotate(&mut changed, REVISION, &revision.to_string()) {
-        pass.deployment = pass.cx.client.update(&pass.deployments, None, changed).await?.value();
+        // With the status: a change of annotations otherwise counts as a new generation.
+        pass.deployment = pass.cx.client.update(&pass.deployments, Some("status"), changed).await?.value();
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! When a job has ended, and how.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use super::status::{Tally, push_condition};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Complete,
-    Failed { reason: &'static str, message: &'static str },
+    Failed { reason: Cow<'static, str>, message: Cow<'static, str> },
 }
 
 impl Verdict {
@@ -22,17 +23,19 @@ impl Verdict {
     pub(super) fn event(&self) -> (&'static str, String, String) {
         match self {
             Self::Complete => ("Normal", "Completed".to_owned(), "Job completed".to_owned()),
-            Self::Failed { reason, message } => ("Warning", (*reason).to_owned(), (*message).to_owned()),
+            Self::Failed { reason, message } => ("Warning", reason.to_string(), message.to_string()),
         }
     }
 }
 
 const BACKOFF: Verdict = Verdict::Failed {
-    reason: "BackoffLimitExceeded",
-    message: "Job has reached the specified backoff limit",
+    reason: Cow::Borrowed("BackoffLimitExceeded"),
+    message: Cow::Borrowed("Job has reached the specified backoff limit"),
 };
-const DEADLINE: Verdict =
-    Verdict::Failed { reason: "DeadlineExceeded", message: "Job was active longer than specified deadline" };
+const DEADLINE: Verdict = Verdict::Failed {
+    reason: Cow::Borrowed("DeadlineExceeded"),
+    message: Cow::Borrowed("Job was active longer than specified deadline"),
+};
 
 pub(super) fn is_finished(job: &Value) -> bool {
     condition_is_true(job, "Complete") || condition_is_true(job, "Failed")
@@ -50,9 +53,13 @@ pub(super) fn verdict(job: &Value, tally: &Tally, active: i64, now: Timestamp) -
         return Some(Verdict::Complete);
     }
     if let Some(target) = condition(job, "FailureTarget").filter(|c| text(c, "/status") == "True") {
-        return Some(if text(target, "/reason") == "DeadlineExceeded" { DEADLINE } else { BACKOFF });
+        let said = |path: &str| text(target, path).to_owned().into();
+        return Some(Verdict::Failed { reason: said("/reason"), message: said("/message") });
     }
-    if tally.failed > number(job, "/spec/backoffLimit").unwrap_or(6) {
+    if let Some(why) = &tally.refused {
+        return Some(Verdict::Failed { reason: "PodFailurePolicy".into(), message: why.clone().into() });
+    }
+    if tally.worn_out || tally.failed > number(job, "/spec/backoffLimit").unwrap_or(6) {
         return Some(BACKOFF);
     }
     if deadline_in(job, now).is_some_and(|left| left.is_zero()) {
@@ -72,7 +79,7 @@ pub(super) fn deadline_in(job: &Value, now: Timestamp) -> Option<Duration> {
         return None;
     }
     let limit = number(job, "/spec/activeDeadlineSeconds")?;
-    let left = time(job, "/status/startTime")?.as_second() + limit - now.as_second();
+    let left = time(job, "/status/startTime")?.as_second().saturating_add(limit) - now.as_second();
     u64::try_from(left.max(0)).ok().map(Duration::from_secs)
 }
 

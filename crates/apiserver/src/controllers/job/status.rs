@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::object::{child, condition, condition_is_true, items, number, set, text};
 use super::super::pods::{Phase, Pod};
+use super::policy::{self, Judgement};
 use super::{INDEX, Seen};
 
 /// How many pods ended, and how.
@@ -22,6 +23,12 @@ pub(super) struct Tally {
     pub(super) indexes: BTreeSet<i64>,
     /// Uids of counted pods that still have their finalizer: succeeded and failed ones.
     pub(super) pending: (Vec<String>, Vec<String>),
+    /// Whether containers were restarted in their pods as often as the job may fail.
+    pub(super) worn_out: bool,
+    /// Uids of failed pods that do not count by the job's own rules.
+    pub(super) ignored: Vec<String>,
+    /// Why a failure fails the whole job.
+    pub(super) refused: Option<String>,
 }
 
 /// The index of a pod of an indexed job.
@@ -32,6 +39,23 @@ pub(super) fn index_of(pod: &Pod) -> Option<i64> {
 /// Whether a pod has come to its end: finished, or told to go where that is enough.
 fn has_ended(job: &Value, pod: &Pod) -> bool {
     pod.is_finished() || (pod.record.deleting && text(job, "/spec/podReplacementPolicy") != "Failed")
+}
+
+/// Where pods restart their containers themselves they do not fail; then the restarts count.
+fn is_worn_out(job: &Value, pods: &[Arc<Pod>]) -> bool {
+    if text(job, "/spec/template/spec/restartPolicy") != "OnFailure" {
+        return false;
+    }
+    let limit = number(job, "/spec/backoffLimit").unwrap_or(6);
+    let working = pods.iter().filter(|pod| matches!(pod.phase, Phase::Running | Phase::Pending));
+    let restarts = |pod: &Arc<Pod>| -> i64 {
+        let object = pod.record.value();
+        let lists = ["/status/initContainerStatuses", "/status/containerStatuses"];
+        let all = lists.iter().flat_map(|list| items(&object, list));
+        all.filter_map(|container| number(container, "/restartCount")).sum()
+    };
+    let restarts: i64 = working.map(restarts).sum();
+    restarts >= limit.max(1)
 }
 
 impl Tally {
@@ -49,6 +73,9 @@ impl Tally {
             failed: known("failed"),
             indexes: parse_indexes(text(job, "/status/completedIndexes")),
             pending: (Vec::new(), Vec::new()),
+            worn_out: is_worn_out(job, pods),
+            ignored: Vec::new(),
+            refused: None,
         };
         for pod in pods.iter().filter(|pod| pod.tracked && has_ended(job, pod)) {
             let uid = &*pod.record.uid;
@@ -57,6 +84,21 @@ impl Tally {
                 let first = !indexed || index_of(pod).is_some_and(|index| tally.indexes.insert(index));
                 tally.succeeded += i64::from(first && !old_succeeded.contains(uid));
             } else {
+                // Whoever is counted stays counted, whatever becomes of the pod later.
+                let judgement = match old_failed.contains(uid) {
+                    true => Judgement::Counts,
+                    false => policy::judge(job, pod),
+                };
+                match judgement {
+                    Judgement::Counts => {}
+                    Judgement::Ignored => {
+                        tally.ignored.push(uid.to_owned());
+                        continue;
+                    }
+                    Judgement::FailsJob(why) => {
+                        tally.refused.get_or_insert(why);
+                    }
+                }
                 tally.pending.1.push(uid.to_owned());
                 tally.failed += i64::from(!old_failed.contains(uid));
             }
@@ -67,7 +109,7 @@ impl Tally {
     /// Whether a pod is counted and may lose its finalizer.
     pub(super) fn has_counted(&self, pod: &Pod) -> bool {
         let uid = &*pod.record.uid;
-        self.pending.0.iter().chain(&self.pending.1).any(|known| known == uid)
+        self.pending.0.iter().chain(&self.pending.1).chain(&self.ignored).any(|known| known == uid)
     }
 }
 

@@ -44,7 +44,7 @@ pub(in super::super) async fn evict(cx: &Context, key: &Key) -> Outcome {
     };
     let now = cx.now();
     let since = *lock(&cx.leaving).entry(place.clone()).or_insert(now);
-    let left = since.as_second() + seconds - now.as_second();
+    let left = since.as_second().saturating_add(seconds) - now.as_second();
     if left > 0 {
         return Ok(Some(Duration::from_secs(u64::try_from(left).unwrap_or(1))));
     }

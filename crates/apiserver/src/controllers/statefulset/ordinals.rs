@@ -77,6 +77,9 @@ pub(super) enum Step {
     Delete { name: String },
 }
 
+/// Most steps of one plan. Whatever comes of them brings the set back for more.
+const BURST: usize = 500;
+
 /// What to do now. In order means: one at a time, and only when all before it are well.
 pub(super) fn plan(wanted: &Wanted<'_>, pods: &[Seen]) -> Vec<Step> {
     let end = wanted.start + wanted.replicas;
@@ -95,7 +98,7 @@ pub(super) fn plan(wanted: &Wanted<'_>, pods: &[Seen]) -> Vec<Step> {
             }
             Some(_) => continue,
         }
-        if wanted.ordered {
+        if wanted.ordered || steps.len() >= BURST {
             return steps;
         }
     }
@@ -195,6 +198,12 @@ mod tests {
         check(&parallel, "1:a:down", "create 0 new, create 2 new");
         let none = Wanted { replicas: 0, ..parallel };
         check(&none, "0:a:ready 1:a:down", "delete db-1, delete db-0");
+    }
+
+    #[test]
+    fn a_plan_stays_short_however_many_pods_are_wanted() {
+        let many = Wanted { ordered: false, replicas: i64::from(i32::MAX), ..ORDERED };
+        assert_eq!(plan(&many, &[]).len(), BURST);
     }
 
     #[test]

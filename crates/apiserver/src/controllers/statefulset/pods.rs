@@ -19,6 +19,7 @@ pub(super) fn build(
     let name = format!("{}-{ordinal}", text(set, "/metadata/name"));
     let mut pod = pod_from_template(sets, set, template);
     put(&mut pod, "metadata", "name", json!(name));
+    put(&mut pod, "metadata", "generateName", json!(format!("{}-", text(set, "/metadata/name"))));
     if let Some(meta) = pod.get_mut("metadata")
         && let Some(labels) = child(meta, "labels")
     {

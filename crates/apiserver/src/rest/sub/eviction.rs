@@ -81,7 +81,7 @@ impl ApiServer {
         let (_, budgets) = self.store().list("policy/poddisruptionbudgets", Some(namespace));
         let mut covering = budgets.iter().map(|record| record.value()).filter(|budget| {
             let selector = Labels::from_object(budget.pointer("/spec/selector"));
-            selector.is_ok_and(|selector| !selector.is_everything() && selector.matches_json(labels))
+            selector.is_ok_and(|selector| selector.matches_json(labels))
         });
         let first = covering.next();
         if covering.next().is_some() {

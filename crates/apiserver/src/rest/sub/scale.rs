@@ -8,6 +8,7 @@ use super::super::{Target, WriteOptions, strategy};
 use crate::admission::Operation;
 use crate::apply;
 use crate::field;
+use crate::patch::undecodable;
 use crate::registry::{Resource, split_api_version};
 use crate::selector::Labels;
 use crate::server::ApiServer;
@@ -52,6 +53,30 @@ pub(super) fn of(resource: &Resource, object: &Value) -> Result<Value, Status> {
     }))
 }
 
+/// Nothing is zero.
+fn replicas(scale: &Value) -> Value {
+    let replicas = scale.pointer("/spec/replicas").filter(|replicas| !replicas.is_null());
+    replicas.cloned().unwrap_or(json!(0))
+}
+
+/// Clients read 32 bits; a number beyond would make the object unreadable for them.
+fn check_shape(scale: &Value, change: &Change<'_>) -> Result<(), Status> {
+    let found = match replicas(scale) {
+        Value::Number(number) if number.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) => return Ok(()),
+        Value::Number(number) => format!("number {number}"),
+        Value::String(_) => "string".to_owned(),
+        Value::Bool(_) => "bool".to_owned(),
+        Value::Array(_) => "array".to_owned(),
+        _ => "object".to_owned(),
+    };
+    let why =
+        format!("json: cannot unmarshal {found} into Go struct field ScaleSpec.spec.replicas of type int32");
+    Err(match change {
+        Change::Patch(patch) => undecodable(patch.shown(scale), &why),
+        _ => Status::bad_request(format!("Scale in version \"v1\" cannot be handled as a Scale: {why}")),
+    })
+}
+
 impl ApiServer {
     /// The scale of an object.
     pub(crate) async fn scale(&self, target: &Target) -> Result<Value, Status> {
@@ -76,14 +101,9 @@ impl ApiServer {
         };
         expect_kind(&mut scale, "autoscaling/v1", "Scale", false)?;
         check_name(target, &scale)?;
+        check_shape(&scale, change)?;
         self.admit_sub(target, Operation::Update, &mut scale, Some(&old), options).await?;
-        let replicas = scale.pointer("/spec/replicas").cloned().unwrap_or(json!(0));
-        let Some(number) = replicas.as_i64() else {
-            return Err(Status::bad_request(
-                "Scale in version \"v1\" cannot be handled as a Scale: json: cannot unmarshal into Go struct field \
-                 ScaleSpec.spec.replicas of type int32",
-            ));
-        };
+        let number = replicas(&scale).as_i64().unwrap_or(0);
         if number < 0 {
             let error = field::Error::invalid("spec.replicas", number, "must be greater than or equal to 0");
             return Err(Status::invalid(SCALE, &target.name, vec![error]));

@@ -33,7 +33,11 @@ pub(super) fn list(
     }
     match list_type {
         None | Some("atomic") => List::Atomic,
-        Some("set") => List::Set,
+        Some("set") => {
+            check_set_items(fields.get("items"), path, errors);
+            check_not_nullable(node, "set", path, errors);
+            List::Set
+        }
         Some("map") => {
             if keys.is_empty() {
                 errors.push(Error::required(keys_path, "must not be empty if x-kubernetes-list-type is map"));
@@ -50,6 +54,7 @@ pub(super) fn list(
             if keys.iter().collect::<BTreeSet<_>>().len() != keys.len() {
                 errors.push(Error::invalid(keys_path, keys.clone(), "must not contain duplicate entries"));
             }
+            check_not_nullable(node, "map", path, errors);
             check_map_keys(items, &keys, path, errors);
             List::Map(keys)
         }
@@ -57,6 +62,28 @@ pub(super) fn list(
             errors.push(Error::not_supported(type_path, other, &["atomic", "set", "map"]));
             List::Atomic
         }
+    }
+}
+
+/// The items of a set are compared as a whole, so nobody can own a part of one.
+fn check_set_items(items: Option<&Value>, path: &Path<'_>, errors: &mut Vec<Error>) {
+    let text = |name: &str| items.and_then(|items| items.get(name)).and_then(Value::as_str);
+    let list_type = text("x-kubernetes-list-type");
+    let broken = match text("type") {
+        Some("array") if list_type.is_some_and(|found| found != "atomic") => "x-kubernetes-list-type",
+        Some("object") if text("x-kubernetes-map-type") != Some("atomic") => "x-kubernetes-map-type",
+        _ => return,
+    };
+    // A real server shows the type of the list in both cases.
+    let shown = list_type.map_or(Value::Null, Value::from);
+    let why = "must be atomic as item of a list with x-kubernetes-list-type=set";
+    errors.push(Error::invalid(path.child("items").child(broken), shown, why));
+}
+
+fn check_not_nullable(node: &Node, list_type: &str, path: &Path<'_>, errors: &mut Vec<Error>) {
+    if node.items.as_ref().is_some_and(|items| items.nullable) {
+        let why = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
+        errors.push(Error::forbidden(path.child("items").child("nullable"), why));
     }
 }
 

@@ -268,6 +268,74 @@ fn rules_that_may_be_too_dear_are_refused() {
     refused(json!({"words": few}), rule, &[]);
 }
 
+/// What a message may cost at worst, in budgets; the factors are those that a real server tells.
+#[test]
+fn messages_that_may_be_too_dear_are_refused() {
+    let properties = json!({
+        "max": {"type": "integer"}, "name": {"type": "string", "maxLength": 20}, "text": {"type": "string"},
+        "names": {"type": "array", "maxItems": 5, "items": {"type": "string", "maxLength": 20}},
+        "texts": {"type": "array", "items": {"type": "string"}},
+        "two": {"type": "array", "maxItems": 2, "items": {"type": "string"}},
+        "pair": {"type": "object", "maxProperties": 2, "additionalProperties": {"type": "string"}},
+        "labels": {"type": "object", "maxProperties": 5, "additionalProperties": {"type": "string", "maxLength": 20}},
+    });
+    let check = |expression: &str, factor: &str| {
+        let rules = json!([{"rule": "true", "messageExpression": expression}]);
+        let found = shown(&schema(properties.clone(), rules).rule_errors(&Path::new("s")));
+        let told = found.first().map_or("", |error| {
+            let (_, error) = error.split_once("messageExpression cost exceeds budget by factor of ").unwrap();
+            error.split_once(" (try").unwrap().0
+        });
+        assert_eq!(told, factor, "{expression}");
+    };
+    let dear = "more than 100x";
+    check("'max is ' + string(self.max)", dear);
+    check("'%d is too much'.format([self.max])", "");
+    check("'name is ' + self.name", "");
+    check("self.names.join(', ')", "");
+    check("self.texts.join(', ')", dear);
+    check("self.names.map(n, n).join(', ')", dear);
+    check("self.labels['a'] + '!'", "");
+    check("self.labels.a + '!'", dear);
+    check("self.?name.orValue('') + '!'", dear);
+    check("optional.of(self.text).optMap(t, t + 'x').orValue('y')", dear);
+    check("self.?text.optMap(t, size(t)).orValue(3) == 3 ? 'a' : 'b'", "");
+    check("self.names.all(n, n.startsWith('a')) ? 'x' : 'y'", "");
+    check("self.texts.exists(a, self.texts.exists(b, a == b)) ? 'x' : 'y'", dear);
+    check("self.labels.all(k, v, v == k) ? 'a' : 'b'", "");
+    check("sets.contains(self.texts, self.texts) ? 'x' : 'y'", dear);
+    check("self.name.replace('', self.text) + '!'", "2.5x");
+    check("self.names.sort()[0]", "");
+    check("self.texts.sort().size() == 1 ? 'a' : 'b'", dear);
+    check("self.texts.isSorted() ? 'a' : 'b'", dear);
+    check("self.text.matches(self.text) ? 'a' : 'b'", dear);
+    check("format.uuid().validate(self.text).hasValue() ? 'a' : 'b'", "1.006634x");
+    check("lists.range(3)[0] == 0 ? 'a' : 'b'", "");
+    check("lists.range(self.max)[0] == 0 ? 'a' : 'b'", dear);
+    check("strings.quote(self.text) + strings.quote(self.text) + strings.quote(self.text)", "");
+    check("string(bytes(self.text)) + string(bytes(self.text))", "");
+    // Eight texts of any length are just too dear.
+    for (text, factor) in [
+        ("self.text", "1.101006x"),
+        ("[self.text][0]", "1.101015x"),
+        ("(self.max > 1 ? self.text : 'x')", "1.101008x"),
+        ("self.text.substring(1)", "1.352664x"),
+        ("self.text.replace('a', 'b')", "1.6x"),
+        ("self.two[0].lowerAscii()", "1.352665x"),
+        ("self.two.filter(n, true)[0]", "1.101036x"),
+        ("self.two.map(n, n)[0]", "1.101036x"),
+        ("self.two.transformList(i, v, v)[0]", "1.101036x"),
+        ("self.pair.map(k, self.pair[k])[0]", "1.101041x"),
+        // Here the real server loses its way.
+        ("self.two.filter(n, true).map(n, n)[0]", ""),
+        ("self.two.transformMap(i, v, v)[0]", ""),
+        ("self.two.reverse()[0]", ""),
+        ("self.two.map(a, a.split(','))[0][0]", dear),
+    ] {
+        check(&[text; 8].join(" + "), factor);
+    }
+}
+
 #[test]
 fn one_request_can_only_spend_so_much() {
     let item = json!({"type": "integer", "x-kubernetes-validations": [{"rule": "[1, 2, 3, 4, 5].all(x, x > self)"}]});
