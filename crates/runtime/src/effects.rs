@@ -279,7 +279,8 @@ impl Executor {
         ended
     }
 
-    /// Sends again the writes of `key` of which nobody knows whether they happened.
+    /// Sends again the writes of `key` of which nobody knows whether they happened. Where one of them stays without an answer,
+    /// the rest waits for the next time: each may take as long, and others want to be served meanwhile.
     pub async fn clear_doubts(&self, key: &ObjectKey) -> Outcome {
         let doubts = self.0.freshness.take_doubts(key);
         if doubts.is_empty() {
@@ -287,7 +288,13 @@ impl Executor {
         }
         let mut results: Vec<Option<Result<(), Why>>> = Vec::with_capacity(doubts.len());
         let mut before = Before::Happened;
+        let mut is_answered = true;
         for effect in &doubts {
+            if !is_answered {
+                self.0.freshness.doubt(key, effect.clone());
+                results.push(Some(Err(Why::LeftOut)));
+                continue;
+            }
             match before {
                 Before::Refused if follows(effect) => {
                     results.push(Some(Ok(())));
@@ -314,11 +321,8 @@ impl Executor {
                 results.push(Some(result));
                 continue;
             }
-            before = match &result {
-                Ok(()) => Before::Happened,
-                Err(Why::Uncertain(_)) => Before::Open,
-                Err(_) => Before::Refused,
-            };
+            is_answered = !matches!(result, Err(Why::Uncertain(_)));
+            before = if result.is_ok() { Before::Happened } else { Before::Refused };
             // A clear no is an answer too: the next plan starts from what is.
             results.push(Some(match result {
                 Err(Why::Refused { .. } | Why::Conflict) => Ok(()),
@@ -487,6 +491,19 @@ impl Executor {
             (Effect::Patch { target, .. } | Effect::Delete { target, .. }, Answer::Gone) => {
                 expect(resource, &object, Want::Gone(target.uid.clone()));
                 Ok(())
+            }
+            // The first try may have been what changed the version.
+            (Effect::Delete { target, .. }, Answer::Conflict)
+                if again && target.resource_version.is_some() =>
+            {
+                match call::get(&self.0.client, resource, &object, self.0.options.timeout).await {
+                    Ok(Some(found)) if found.stays(target.uid.as_ref()) => Err(Why::Conflict),
+                    Ok(_) => {
+                        expect(resource, &object, Want::Deleting(target.uid.clone()));
+                        Ok(())
+                    }
+                    Err(message) => doubt(message),
+                }
             }
             (Effect::Delete { .. }, Answer::Conflict | Answer::Exists) => Err(Why::Conflict),
         }

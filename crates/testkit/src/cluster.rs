@@ -142,16 +142,31 @@ impl Cluster {
 
     /// Goes on only where the server has this resource (`pods/resize` of `v1`), found by discovery.
     pub async fn require(&self, group_version: &str, resource: &str) -> Result<(), Skip> {
+        if self.kinds_of(group_version, resource).await.next().is_some() {
+            return Ok(());
+        }
+        Err(Skip { needs: format!("{resource} in {group_version}"), server: self.version().to_owned() })
+    }
+
+    /// Goes on only where this resource reads and writes objects of this kind: what stands below pods was at times of another
+    /// one in older servers.
+    pub async fn require_kind(&self, group_version: &str, resource: &str, kind: &str) -> Result<(), Skip> {
+        if self.kinds_of(group_version, resource).await.any(|found| found == kind) {
+            return Ok(());
+        }
+        let needs = format!("{resource} of kind {kind} in {group_version}");
+        Err(Skip { needs, server: self.version().to_owned() })
+    }
+
+    /// The kind of a resource, if the server has it.
+    async fn kinds_of(&self, group_version: &str, resource: &str) -> impl Iterator<Item = String> {
         let resources = if group_version.contains('/') {
             self.client().list_api_group_resources(group_version).await
         } else {
             self.client().list_core_api_resources(group_version).await
         };
-        let found = resources.is_ok_and(|list| list.resources.iter().any(|found| found.name == resource));
-        if found {
-            return Ok(());
-        }
-        Err(Skip { needs: format!("{resource} in {group_version}"), server: self.version().to_owned() })
+        let all = resources.map(|list| list.resources).unwrap_or_default();
+        all.into_iter().filter(move |found| found.name == resource).map(|found| found.kind)
     }
 
     /// Goes on only where a node carries this label.

@@ -43,17 +43,14 @@ impl Plan {
     }
 
     /// Leaves what has no room to a later pass. Claims come a pass before their pods and belong to ids of this very plan:
-    /// then nothing may be left out.
+    /// then no pod may be left out.
     fn keep_to(&mut self, mut room: Room, has_claims: bool) {
-        if has_claims {
-            return;
-        }
         let both = std::mem::take(&mut self.effects).into_iter().zip(std::mem::take(&mut self.purposes));
         let mut fits = true;
         let kept = both.filter(|(effect, _)| {
             // What follows another write goes or stays with it.
             if !matches!(effect, Effect::Delete { follows: true, .. }) {
-                fits = room.take(effect);
+                fits = room.take(effect) || (has_claims && matches!(effect, Effect::Create { .. }));
             }
             fits
         });

@@ -1,7 +1,8 @@
 //! New pods: their names, their claims, their content.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
+use jiff::SignedDuration;
 use kruise_api::{
     annotations, conditions::IN_PLACE_UPDATE_READY, gates::Gate, json as paths, labels, lifecycle::State,
 };
@@ -19,10 +20,12 @@ const ID_LENGTH: usize = 5;
 /// How many ids a pass thinks of: its work grows with what can be written, not with what is wanted. The same seed begins
 /// with the same ids, so that a later pass finds the claims that were made for them.
 const AT_ONCE: usize = 1_000;
+/// A claim that is deleted goes with its pod, unless somebody holds it.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 
 /// The ids of pods to make, at most `wanted`, of which `room` can be made now. With claims that are used again, the ids of
 /// claims whose pod is gone come first; where such a pod, or one of its claims, has still to end, its successor waits and
-/// no other takes its place.
+/// no other takes its place, unless a claim takes too long.
 pub(super) fn ids(view: &View<'_>, wanted: usize, room: usize) -> Vec<Text> {
     let used = view.ids_of_pods();
     let ids_of_claims = |deleting: bool| -> BTreeSet<&Text> {
@@ -35,11 +38,12 @@ pub(super) fn ids(view: &View<'_>, wanted: usize, room: usize) -> Vec<Text> {
     if view.desired.reuse_claims {
         let (waiting, free): (Vec<&Text>, Vec<&Text>) =
             claimed.iter().copied().filter(|id| !used.contains(id)).partition(|id| going.contains(id));
+        let waiting = waiting.into_iter().filter(|id| patience(view, id).is_some()).count();
         ids.extend(free.into_iter().take(wanted).cloned());
         let ending = view.inactive.iter().filter(|pod| pod.metadata.is_deleting());
         let reserved =
             ending.filter_map(|pod| instance_id(&pod.metadata)).filter(|id| claimed.contains(id)).count();
-        wanted = wanted.saturating_sub(reserved + waiting.len()).max(ids.len());
+        wanted = wanted.saturating_sub(reserved + waiting).max(ids.len());
     }
     let wanted = wanted.min(room).min(AT_ONCE);
     let mut random = Random::new(view);
@@ -54,18 +58,35 @@ pub(super) fn ids(view: &View<'_>, wanted: usize, room: usize) -> Vec<Text> {
     ids
 }
 
-/// Ids that differ with the seed and with the pods there are.
+/// How long a successor still waits for a claim of this id that was deleted and has not gone: perhaps it never goes.
+fn patience(view: &View<'_>, id: &Text) -> Option<SignedDuration> {
+    let claims = view.seen.claims.iter().filter(|claim| instance_id(claim) == Some(id));
+    let left = claims.filter_map(|claim| {
+        let left = PATIENCE.saturating_sub(view.now().duration_since(claim.deletion_timestamp?));
+        left.is_positive().then_some(left.min(PATIENCE))
+    });
+    left.max()
+}
+
+/// When the first successor stops waiting for a claim of its id, if any waits.
+pub(super) fn next_patience(view: &View<'_>) -> Option<Duration> {
+    let claims = view.seen.claims.iter().filter(|claim| view.desired.reuse_claims && claim.is_deleting());
+    let left = claims.filter_map(|claim| patience(view, instance_id(claim)?)).min()?;
+    left.try_into().ok()
+}
+
+/// Ids that differ with the seed. Pods that come and go do not change them, or claims that were made for the next pods would
+/// be thrown away whenever one does.
 struct Random {
     state: u64,
 }
 
 impl Random {
     fn new(view: &View<'_>) -> Self {
-        let mut uids: Vec<&Text> = view.seen.pods.iter().map(|pod| &pod.metadata.uid).collect();
-        uids.sort();
-        let texts = std::iter::once(&view.set.uid).chain(uids);
-        let mixed = texts
-            .flat_map(|uid| uid.bytes().chain([0]))
+        let mixed = view
+            .set
+            .uid
+            .bytes()
             .fold(view.seen.seed, |state, byte| (state ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         Self { state: mixed }
     }

@@ -30,6 +30,10 @@ pub(super) struct Scaled {
     pub(super) ids: Vec<Text>,
 }
 
+/// How many pods with claims of their own a pass makes. What there is room for changes from pass to pass, and with it would
+/// change for which ids claims are made; this number does not.
+const WITH_CLAIMS_AT_ONCE: usize = 50;
+
 /// Plans the next step of scaling.
 pub(super) fn run(view: &View<'_>, revisions: &Revisions<'_>, plan: &mut Plan) -> Scaled {
     let mut ids = Vec::new();
@@ -49,8 +53,11 @@ fn step(view: &View<'_>, revisions: &Revisions<'_>, ids: &mut Vec<Text>, plan: &
     };
     let numbers = numbers(&view.limits(revisions), &view.counts(&is_new));
     if numbers.up > 0 {
-        let room = if view.desired.claims.is_empty() { view.seen.room.pods } else { usize::MAX };
+        let room = if view.desired.claims.is_empty() { view.seen.room.pods } else { WITH_CLAIMS_AT_ONCE };
         *ids = pods::ids(view, usize::try_from(numbers.up_limit).unwrap_or(0), room);
+        if let Some(patience) = pods::next_patience(view) {
+            plan.wake(patience);
+        }
         return scale_out(view, revisions, &numbers, ids, plan);
     }
     delete_released(view, plan);

@@ -53,13 +53,13 @@ pub(super) fn apply(
     mut patch: Value,
     options: &Options,
     now: Time,
-) -> Applied {
+) -> Effect {
     let batch = batch(pod, change);
     let is_now = |name: &Text| batch.contains(name);
     if options.resize_subresource
         && let Some(resize) = resize(pod, change, &batch)
     {
-        return Applied { effect: resize, is_resize: true };
+        return resize;
     }
     if let Some(change) = &change.meta_data_patch {
         metadata::merge_into(&mut patch, change);
@@ -99,14 +99,27 @@ pub(super) fn apply(
     }
     write_state(pod, &state, &mut patch);
     drop_grace(pod, &mut patch);
-    Applied { effect: crate::lifecycle::patch(pod, patch), is_resize: false }
+    crate::lifecycle::patch(pod, patch)
 }
 
-/// The write of a batch.
-pub(super) struct Applied {
-    pub(super) effect: Effect,
-    /// Whether only cpu and memory were changed yet.
-    pub(super) is_resize: bool,
+/// Whether the first batch of a change begins with a write of its own for cpu and memory.
+pub(super) fn resizes_first(pod: &Pod, change: &Change, options: &Options) -> bool {
+    options.resize_subresource && resize(pod, change, &batch(pod, change)).is_some()
+}
+
+/// Says what comes before any of it is done: all of the change is still to come. New amounts of cpu and memory carry no
+/// mark, so a pod that got them without a word could not be told from one that always had them, and nobody would take them
+/// back.
+pub(super) fn announce(pod: &Pod, change: &Change, mut state: State, mut patch: Value) -> Effect {
+    if let Some(change) = &change.meta_data_patch {
+        metadata::merge_into(&mut patch, change);
+    }
+    state.next_container_images = change.container_images.clone();
+    state.next_container_ref_metadata = change.container_ref_metadata.clone();
+    state.next_container_resources = change.container_resources.clone();
+    write_state(pod, &state, &mut patch);
+    drop_grace(pod, &mut patch);
+    crate::lifecycle::patch(pod, patch)
 }
 
 fn later<T: Clone>(all: &BTreeMap<Text, T>, batch: &BTreeSet<Text>) -> BTreeMap<Text, T> {

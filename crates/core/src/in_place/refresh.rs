@@ -61,7 +61,7 @@ fn finish_grace(pod: &Pod, change: &Change, options: &Options, now: Timestamp) -
         let wake_after = Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)));
         return Ok(Progress { wake_after, ..Progress::default() });
     }
-    Ok(Progress::write(batch::apply(pod, change, state, json!({}), options, Time(now)).effect))
+    Ok(Progress::write(batch::apply(pod, change, state, json!({}), options, Time(now))))
 }
 
 fn next_batch(pod: &Pod, state: State, options: &Options, now: Timestamp) -> Progress {
@@ -81,5 +81,5 @@ fn next_batch(pod: &Pod, state: State, options: &Options, now: Timestamp) -> Pro
         meta_data_patch: None,
         grace_seconds: 0,
     };
-    Progress::write(batch::apply(pod, &change, state, json!({}), options, Time(now)).effect)
+    Progress::write(batch::apply(pod, &change, state, json!({}), options, Time(now)))
 }

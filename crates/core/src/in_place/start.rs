@@ -41,8 +41,12 @@ pub fn start(pod: &Pod, change: &Change, marks: &Labels, options: &Options, now:
     let state = State::new(&change, Time(since));
     let mut patch = json!({"metadata": {"labels": marks.labels, "annotations": marks.annotations}});
     if change.grace_seconds == 0 {
-        let applied = batch::apply(pod, &change, state, patch, options, Time(now));
-        return Progress { effect: Some(applied.effect), starts: !applied.is_resize, wake_after: None };
+        let effect = if batch::resizes_first(pod, &change, options) {
+            batch::announce(pod, &change, state, patch)
+        } else {
+            batch::apply(pod, &change, state, patch, options, Time(now))
+        };
+        return Progress { effect: Some(effect), starts: true, wake_after: None };
     }
     batch::write_state(pod, &state, &mut patch);
     batch::annotate(&mut patch, annotations::IN_PLACE_UPDATE_GRACE, change.text().into());

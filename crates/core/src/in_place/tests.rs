@@ -463,23 +463,29 @@ fn resize_update(cpu: &str) -> Update {
     }
 }
 
-/// INPLACE-18, INPLACE-21: no pause, the amounts first, and a container without amounts does not matter.
+/// INPLACE-18, INPLACE-21: no pause, first the marks and then the amounts, and a container without amounts does not matter.
 #[test]
 fn new_amounts_of_cpu_need_no_pause() {
     let mut pod = pod([None, None], json!({}));
     let marks = Labels { labels: json!({}), annotations: json!({}) };
     let first = start(&read(&pod), &resize_update("150m"), &marks, &options(), now());
-    let Some(Effect::Patch { subresource, .. }) = &first.effect else { panic!("a patch") };
-    assert_eq!((*subresource, first.starts), (Some("resize"), false));
+    assert!(first.starts && written(&first).get("spec").is_none());
+    let announced = written_state(&first);
+    assert_eq!(announced["updateResources"], true);
+    assert_eq!(announced["nextContainerResources"], json!({"main": {"requests": {"cpu": "150m"}}}));
+    apply(&mut pod, &first);
+    let resized = next(&pod);
+    let Some(Effect::Patch { subresource, .. }) = &resized.effect else { panic!("a patch") };
+    assert_eq!(*subresource, Some("resize"));
     assert_eq!(
-        written(&first)["spec"]["containers"],
+        written(&resized)["spec"]["containers"],
         json!([{"name": "main", "resources": {"requests": {"cpu": "150m"}}}])
     );
-    apply(&mut pod, &first);
-    let second = start(&read(&pod), &resize_update("150m"), &marks, &options(), now());
-    assert!(second.starts && written(&second).get("spec").is_none());
-    assert_eq!(written_state(&second)["updateResources"], true);
-    apply(&mut pod, &second);
+    apply(&mut pod, &resized);
+    let last = next(&pod);
+    assert_eq!(written_state(&last).get("nextContainerResources"), None);
+    assert!(written(&last).get("spec").is_none());
+    apply(&mut pod, &last);
     let state = |pod: &Value| completion(&read(pod), &options(), &OtherImages::new()).to_string();
     assert_eq!(state(&pod), "container main has cpu requests none, not 150m yet");
     pod["status"]["containerStatuses"][0]["resources"] =
@@ -502,10 +508,36 @@ fn a_container_that_restarts_for_new_amounts_is_made_not_ready_first() {
         };
     pod["spec"]["containers"][0]["resizePolicy"] =
         json!([{"resourceName": "memory", "restartPolicy": "RestartContainer"}]);
-    assert_eq!(subresource(&pod), Some("resize"), "memory does not change");
+    assert_eq!(subresource(&pod), None, "memory does not change: the marks are written at once");
     pod["spec"]["containers"][0]["resizePolicy"] =
         json!([{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]);
     assert_eq!(subresource(&pod), Some("status"));
+}
+
+/// The template goes back before the amounts are whole: the marks of the first write tell what has to be undone.
+#[test]
+fn new_amounts_that_are_taken_back_half_way_are_undone() {
+    let mut pod = pod([None, None], json!({}));
+    let marks = Labels { labels: json!({}), annotations: json!({}) };
+    let first = start(&read(&pod), &resize_update("150m"), &marks, &options(), now());
+    apply(&mut pod, &first);
+    for is_resized in [false, true] {
+        if is_resized {
+            let resized = next(&pod);
+            apply(&mut pod, &resized);
+        }
+        let mut pod = pod.clone();
+        let back = start(&read(&pod), &resize_update("100m"), &marks, &options(), now());
+        apply(&mut pod, &back);
+        for _ in 0..2 {
+            let step = next(&pod);
+            if step.effect.is_some() {
+                apply(&mut pod, &step);
+            }
+        }
+        let requests = &pod["spec"]["containers"][0]["resources"]["requests"]["cpu"];
+        assert_eq!(requests, "100m", "resized: {is_resized}");
+    }
 }
 
 /// The original forgot updates of which only amounts were left for a later batch.

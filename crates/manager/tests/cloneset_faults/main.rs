@@ -1,5 +1,5 @@
 //! CloneSets under every class of faults: people scale, update, pause, roll back and delete in random order while the
-//! process dies, reads lag, events get lost and calls fail. At every moment the limits of the spec hold, and after the
+//! process dies, reads lag, events get lost, calls fail, webhooks are down, nodes stop and clocks differ. At every moment the limits of the spec hold, and after the
 //! faults the goal is reached and stays.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
@@ -7,6 +7,7 @@
 #[path = "../../../runtime/tests/faults/classes.rs"]
 mod classes;
 
+mod around;
 mod many;
 mod pace;
 mod process;
@@ -21,6 +22,7 @@ use jiff::SignedDuration;
 use kruise_runtime::random::Random;
 use kruise_sim::Sim;
 
+use around::{Around, Trouble};
 use classes::{Class, crash_soon, each_seed};
 use process::Process;
 use truth::Truth;
@@ -47,24 +49,58 @@ fn memory(class: Class) -> SignedDuration {
     })
 }
 
-async fn story(seed: u64, class: Class) -> Result<(), String> {
+/// What goes wrong in a story: calls of the controller, or what surrounds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    Calls(Class),
+    Around(Around),
+}
+
+impl Fault {
+    fn memory(self) -> SignedDuration {
+        match self {
+            Self::Calls(class) => memory(class),
+            // A call may wait for the webhook for as long as that may take, and so may the ones before it.
+            Self::Around(Around::WebhookDown) => SignedDuration::from_secs(60),
+            Self::Around(Around::NodesStop | Around::ClocksDiffer) => SignedDuration::from_secs(15),
+        }
+    }
+
+    fn loses_events(self) -> bool {
+        matches!(self, Self::Calls(class) if class.loses_events())
+    }
+
+    async fn begin(self, sim: &mut Sim) -> Trouble {
+        match self {
+            Self::Calls(class) => {
+                class.begin(sim);
+                Trouble::begin(sim, None).await
+            }
+            Self::Around(around) => Trouble::begin(sim, Some(around)).await,
+        }
+    }
+}
+
+async fn story(seed: u64, fault: Fault) -> Result<(), String> {
     let mut sim = Sim::builder().seed(seed).nodes(3).without_events().start();
     let mut user = User::new(&mut sim).await;
-    let told = play(&mut sim, &mut user, seed, class).await;
+    let told = play(&mut sim, &mut user, seed, fault).await;
     told.map_err(|problem| format!("{problem}\n{}", user.deeds()))
 }
 
-async fn play(sim: &mut Sim, user: &mut User, seed: u64, class: Class) -> Result<(), String> {
+async fn play(sim: &mut Sim, user: &mut User, seed: u64, fault: Fault) -> Result<(), String> {
     let mut history = sim.history();
-    let mut truth = Truth::new(user.uses_claims(), memory(class));
+    let mut truth = Truth::new(user.uses_claims(), fault.memory());
     let random = Random::seeded(seed);
-    let resync = class.loses_events().then_some(Duration::from_secs(60));
-    class.begin(sim);
-    let mut process = Process::start(sim, &random, resync);
+    let resync = fault.loses_events().then_some(Duration::from_secs(60));
+    let mut trouble = fault.begin(sim).await;
+    let mut process = Process::timed(sim, &random, trouble.clock(sim), resync);
     let mut crashes = 0;
     for _ in 0..DEEDS {
         user.act(sim, &mut truth).await;
         for _ in 0..sim.pick(1..120) {
+            trouble.turn(sim);
+            truth.nodes_are_down(trouble.stopped());
             sim.advance(Duration::from_millis(500)).await;
             if sim.faults().is_crashed() {
                 drop(process);
@@ -73,17 +109,18 @@ async fn play(sim: &mut Sim, user: &mut User, seed: u64, class: Class) -> Result
                 if crashes < 12 {
                     crash_soon(sim);
                 }
-                process = Process::start(sim, &random, resync);
+                process = Process::timed(sim, &random, trouble.clock(sim), resync);
             }
             truth.look(&mut history, sim)?;
         }
     }
     sim.faults().heal();
     sim.faults().revive();
-    if class.loses_events() {
+    trouble.end(sim);
+    if fault.loses_events() {
         // What was lost shows with the next list.
         drop(process);
-        process = Process::start(sim, &random, resync);
+        process = Process::timed(sim, &random, trouble.clock(sim), resync);
     }
     user.resume(sim, &mut truth).await;
     let mut left = PATIENCE;
@@ -108,23 +145,26 @@ async fn play(sim: &mut Sim, user: &mut User, seed: u64, class: Class) -> Result
 }
 
 macro_rules! under_faults {
-    ($($name:ident: $class:ident, $seeds:expr;)*) => {$(
+    ($($name:ident: $fault:expr, $seeds:expr;)*) => {$(
         #[test]
         fn $name() {
-            each_seed($seeds, |seed| story(seed, Class::$class));
+            each_seed($seeds, |seed| story(seed, $fault));
         }
     )*};
 }
 
 under_faults! {
-    limits_hold_and_goals_are_reached_when_the_process_dies: Crash, 0..50;
-    limits_hold_and_goals_are_reached_when_reads_come_late: LateReads, 100..150;
-    limits_hold_and_goals_are_reached_when_reads_show_an_older_state: OldReads, 200..250;
-    limits_hold_and_goals_are_reached_when_watch_events_are_lost: LostEvents, 300..350;
-    limits_hold_and_goals_are_reached_when_watch_events_are_merged: MergedEvents, 400..450;
-    limits_hold_and_goals_are_reached_when_calls_are_refused: Refusals, 500..550;
-    limits_hold_and_goals_are_reached_when_answers_are_lost: LostAnswers, 600..650;
-    limits_hold_and_goals_are_reached_when_reads_come_late_and_answers_are_lost: LateReadsAndLostAnswers, 700..750;
-    limits_hold_and_goals_are_reached_when_everything_goes_wrong: Storm, 800..850;
-    limits_hold_and_goals_are_reached_when_the_process_dies_while_everything_goes_wrong: CrashInStorm, 900..950;
+    limits_hold_and_goals_are_reached_when_the_process_dies: Fault::Calls(Class::Crash), 0..50;
+    limits_hold_and_goals_are_reached_when_reads_come_late: Fault::Calls(Class::LateReads), 100..150;
+    limits_hold_and_goals_are_reached_when_reads_show_an_older_state: Fault::Calls(Class::OldReads), 200..250;
+    limits_hold_and_goals_are_reached_when_watch_events_are_lost: Fault::Calls(Class::LostEvents), 300..350;
+    limits_hold_and_goals_are_reached_when_watch_events_are_merged: Fault::Calls(Class::MergedEvents), 400..450;
+    limits_hold_and_goals_are_reached_when_calls_are_refused: Fault::Calls(Class::Refusals), 500..550;
+    limits_hold_and_goals_are_reached_when_answers_are_lost: Fault::Calls(Class::LostAnswers), 600..650;
+    limits_hold_and_goals_are_reached_when_reads_come_late_and_answers_are_lost: Fault::Calls(Class::LateReadsAndLostAnswers), 700..750;
+    limits_hold_and_goals_are_reached_when_everything_goes_wrong: Fault::Calls(Class::Storm), 800..850;
+    limits_hold_and_goals_are_reached_when_the_process_dies_while_everything_goes_wrong: Fault::Calls(Class::CrashInStorm), 900..950;
+    limits_hold_and_goals_are_reached_when_the_webhook_is_down: Fault::Around(Around::WebhookDown), 1000..1050;
+    limits_hold_and_goals_are_reached_when_nodes_stop: Fault::Around(Around::NodesStop), 1100..1150;
+    limits_hold_and_goals_are_reached_when_clocks_differ: Fault::Around(Around::ClocksDiffer), 1200..1250;
 }

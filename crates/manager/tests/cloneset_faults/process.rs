@@ -7,7 +7,7 @@ use kruise_core::{
     object::{CONTROLLER_REVISION, PERSISTENT_VOLUME_CLAIM, POD},
 };
 use kruise_manager::{controllers::cloneset, shared::Shared};
-use kruise_runtime::{cache, controller::Controller, random::Random, scope::Stop};
+use kruise_runtime::{cache, clock::Clock, controller::Controller, random::Random, scope::Stop};
 use kruise_sim::Sim;
 use tokio::task::JoinSet;
 
@@ -20,6 +20,11 @@ pub(crate) struct Process {
 impl Process {
     pub(crate) fn start(sim: &Sim, random: &Random, resync: Option<Duration>) -> Self {
         Self::run(&settings::shared(sim, random, &[]), resync)
+    }
+
+    /// With a clock of its own.
+    pub(crate) fn timed(sim: &Sim, random: &Random, clock: Clock, resync: Option<Duration>) -> Self {
+        Self::run(&settings::timed(sim.faulty_client(), clock, random, &[]), resync)
     }
 
     pub(crate) fn run(shared: &Shared, resync: Option<Duration>) -> Self {

@@ -15,13 +15,18 @@ pub(crate) fn shared(sim: &Sim, random: &Random, flags: &[&str]) -> Shared {
 
 /// The same with another way to the cluster.
 pub(crate) fn through(client: kube::Client, sim: &Sim, random: &Random, flags: &[&str]) -> Shared {
-    let words = ["kruise-manager", "--expectation-timeout=60s"].into_iter().chain(flags.iter().copied());
     let now = *sim.clock();
+    timed(client, Clock::from_fn(move || now.now()), random, flags)
+}
+
+/// The same with a clock of its own.
+pub(crate) fn timed(client: kube::Client, clock: Clock, random: &Random, flags: &[&str]) -> Shared {
+    let words = ["kruise-manager", "--expectation-timeout=60s"].into_iter().chain(flags.iter().copied());
     let settings = Settings {
         options: Options::read(words).unwrap(),
         environment: Environment::read(|_| None).unwrap(),
         gates: Gates::default(),
-        clock: Clock::from_fn(move || now.now()),
+        clock,
         random: random.clone(),
     };
     Shared::new(client, settings, "v1.35.0", Fence::default(), Registry::default())

@@ -33,6 +33,8 @@ pub(crate) struct Truth {
     losses: Vec<Timestamp>,
     /// Pods that others took down.
     lost: BTreeSet<String>,
+    /// Nodes that have stopped, with which their pods go.
+    stopped: Vec<&'static str>,
     /// While a set goes, its pods go, whatever the limits were.
     deleted_at: Option<Timestamp>,
 }
@@ -103,6 +105,11 @@ impl Truth {
         self.losses.push(sim.clock().now());
     }
 
+    /// These nodes have stopped. What becomes of their pods is not the doing of the controller.
+    pub(crate) fn nodes_are_down(&mut self, nodes: &[&'static str]) {
+        self.stopped = nodes.to_vec();
+    }
+
     /// Reads on, and checks every change.
     pub(crate) fn look(&mut self, history: &mut Recorder, sim: &Sim) -> Result<(), String> {
         let now = sim.clock().now();
@@ -148,8 +155,12 @@ impl Truth {
 
     fn pod_changed(&mut self, name: String, pod: Value, gone: bool, now: Timestamp) -> Result<(), String> {
         let before = self.pods.remove(&name);
+        let owner = text(&pod, "/metadata/ownerReferences/0/uid").to_owned();
         let is_new = before.is_none();
         let went = before.as_ref().is_some_and(serves) && (gone || !serves(&pod));
+        if went && self.stopped.contains(&text(&pod, "/spec/nodeName")) && self.lost.insert(name.clone()) {
+            self.losses.push(now);
+        }
         let by_hand = went
             && !self.lost.contains(&name)
             && (gone || !is_active(&pod) || condition(&pod, "InPlaceUpdateReady") == Some(false));
@@ -160,15 +171,19 @@ impl Truth {
             self.tells_the_truth(&pod)?;
             self.pods.insert(name.clone(), pod);
         }
+        // A set that was deleted may leave its pods behind for a while.
+        let is_of_same_set = |pod: &&Value| text(pod, "/metadata/ownerReferences/0/uid") == owner;
         let recent = self.recent(now);
         let is_going = self.deleted_at.is_some_and(|at| now.duration_since(at) < self.memory);
-        let active = i64::try_from(self.pods.values().filter(|pod| is_active(pod)).count()).unwrap();
+        let active = self.pods.values().filter(is_of_same_set).filter(|pod| is_active(pod)).count();
+        let active = i64::try_from(active).unwrap();
         let most = recent.iter().map(|spec| spec.replicas + spec.max_surge).max().unwrap_or(i64::MAX);
         if is_new && !is_going && active > most {
             return Err(format!("{now}: pod {name} makes {active} pods, {most} may be"));
         }
         if by_hand && !is_going {
-            let serving = i64::try_from(self.pods.values().filter(|pod| serves(pod)).count()).unwrap();
+            let serving = self.pods.values().filter(is_of_same_set).filter(|pod| serves(pod)).count();
+            let serving = i64::try_from(serving).unwrap();
             let recent_loss = |at: &&Timestamp| now.duration_since(**at) < self.memory;
             let losses = i64::try_from(self.losses.iter().filter(recent_loss).count()).unwrap();
             let fewest = recent.iter().map(|spec| spec.replicas).min().unwrap_or(0);

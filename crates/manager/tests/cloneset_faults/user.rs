@@ -165,11 +165,22 @@ impl User {
         if sim.pick(0..2) == 0 {
             self.note(sim, format!("deletes pod {name}"));
             truth.others_take_down(sim, &name);
-            pods(sim).delete(&name, &DeleteParams::default()).await.unwrap();
+            let told = pods(sim).delete(&name, &DeleteParams::default()).await;
+            self.heard(told.err());
         } else {
             self.note(sim, format!("asks pod {name} to go"));
             let patch = json!({"metadata": {"labels": {labels::SPECIFIED_DELETE: "true"}}});
-            pods(sim).patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+            let told = pods(sim).patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await;
+            self.heard(told.err());
+        }
+    }
+
+    /// Without the webhook for pods nobody can change one.
+    fn heard(&mut self, refusal: Option<kube::Error>) {
+        if let Some(refusal) = refusal {
+            let text = refusal.to_string();
+            assert!(text.contains("failed calling webhook"), "{text}");
+            self.deeds.push(format!("  and hears {text}"));
         }
     }
 

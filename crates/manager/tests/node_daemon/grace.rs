@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::world::{
-    PODS, REQUESTS, World, condition, container, is_ready, pod, request, seconds, states, time,
+    CLONESETS, PODS, REQUESTS, World, condition, container, is_ready, pod, request, seconds, states, time,
 };
 
 const WEB: &str = "/api/v1/namespaces/default/pods/web";
@@ -202,4 +202,42 @@ async fn a_request_that_others_have_begun_is_brought_to_its_end() {
     assert_eq!((states(&done).as_str(), held_since(&done)), ("app:Succeeded", since));
     let (stopped, _) = world.stops("node-1")[0].clone();
     assert!((20.0..23.0).contains(&seconds(since, stopped)), "{}", seconds(since, stopped));
+}
+
+/// INPLACE-25: a hook before the deletion and a request hold one pod. Both are told, in order, and when the request is over the
+/// hook still holds it.
+#[tokio::test(start_paused = true)]
+async fn a_request_and_a_hook_hold_one_pod_beside_each_other() {
+    let world = World::new(1, &[]).await;
+    let template = json!({"metadata": {"labels": {"app": "demo", "hold": "true"}}, "spec": {"containers": [
+        {"name": "app", "image": "app:v1"}]}});
+    let hook = json!({"preDelete": {"labelsHandler": {"hold": "true"}, "markPodNotReady": true}});
+    let set = json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "metadata": {"name": "demo"},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "demo"}}, "template": template, "lifecycle": hook}});
+    world.post(CLONESETS, set).await;
+    let ready = |pods: &Value| pods["items"].as_array().unwrap().iter().any(is_ready);
+    let name = world.until(PODS, ready).await["items"][0]["metadata"]["name"].as_str().unwrap().to_owned();
+    let path = format!("{PODS}/{name}");
+    world.patch(&format!("{CLONESETS}/demo"), json!({"spec": {"replicas": 0}})).await;
+    let holds = |reasons: &'static str| {
+        move |pod: &Value| {
+            let condition = condition(pod, "KruisePodReady");
+            condition["status"] == "False" && condition["message"] == reasons
+        }
+    };
+    let hook_alone = r#"[{"userAgent":"Lifecycle","key":"preDeleteHook"}]"#;
+    world.until(&path, holds(hook_alone)).await;
+    let mut again = request("again", &["app"], json!({"unreadyGracePeriodSeconds": 10}));
+    again["spec"]["podName"] = name.as_str().into();
+    world.post(REQUESTS, again).await;
+    let both = r#"[{"userAgent":"ContainerRecreateRequest","key":"default/again"},{"userAgent":"Lifecycle","key":"preDeleteHook"}]"#;
+    world.until(&path, holds(both)).await;
+    assert_eq!(states(&world.over("again").await), "app:Succeeded");
+    world.until(&path, holds(hook_alone)).await;
+    world.live(60).await;
+    let pod = world.get(&path).await;
+    assert!(holds(hook_alone)(&pod) && !is_ready(&pod), "{pod}");
+    assert_eq!(container(&pod, "app")["restartCount"], 1);
+    world.patch(&path, json!({"metadata": {"labels": {"hold": "false"}}})).await;
+    world.until(&path, Value::is_null).await;
 }

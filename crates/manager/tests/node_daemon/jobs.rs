@@ -232,3 +232,13 @@ async fn a_job_outlives_its_manager() {
         }
     }
 }
+
+/// EJ-4: some succeed and one fails, and the job is over.
+#[tokio::test(start_paused = true)]
+async fn a_job_that_failed_in_one_pod_is_over_and_says_so() {
+    let world = world_with(&["a", "b", "c"]).await;
+    world.post(EPHEMERAL_JOBS, job("look", &["sleep", "20"], json!({"parallelism": 3}))).await;
+    world.until(&format!("{PODS}/b"), |pod| ephemeral(pod)["state"]["running"].is_object()).await;
+    world.sim.kill_container("default", "b", "debug");
+    assert_eq!(end(&world, "look").await, "Failed 3/2/1 JobFailed");
+}

@@ -190,3 +190,80 @@ async fn a_probe_that_leads_away_from_its_pod_silences_no_other() {
     world.delete(&format!("{MARKERS}/ok")).await;
     world.until(&format!("{MARKERS}/ok"), Value::is_null).await;
 }
+
+/// A set of one pod with these containers.
+fn set_with(containers: &Value) -> Value {
+    let mut set = set(1);
+    set["spec"]["template"]["spec"]["containers"] = containers.clone();
+    set
+}
+
+/// EL-6: two containers of one pod fail; one request after the other brings both back.
+#[tokio::test(start_paused = true)]
+async fn two_containers_that_fail_are_recreated_one_after_the_other() {
+    let world = World::new(1, GATES).await;
+    alive(&world, 1, 0);
+    let probe = json!({"exec": {"command": ["alive"]}, "periodSeconds": 1, "failureThreshold": 2});
+    let container = |name: &str| json!({"name": name, "image": "app:v1", "livenessProbe": probe});
+    world.post(CLONESETS, set_with(&json!([container("app"), container("other")]))).await;
+    world.live(30).await;
+    assert_eq!(up(&world).await, 1);
+    alive(&world, 1, 1);
+    let mut asked = BTreeSet::new();
+    for step in 0..200 {
+        world.live_millis(200).await;
+        let requests = world.list(REQUESTS).await;
+        let is_open = |request: &&Value| request["status"]["phase"] != "Completed";
+        assert!(requests.iter().filter(is_open).count() <= 1, "step {step}: {requests:?}");
+        asked.extend(requests.iter().map(|one| text(&one["spec"]["containers"][0]["name"]).to_owned()));
+        if asked.len() == 2 {
+            alive(&world, 1, 0);
+        }
+    }
+    assert_eq!(asked.into_iter().collect::<Vec<_>>(), ["app", "other"]);
+    world.live(60).await;
+    let pod = world.list(PODS).await.remove(0);
+    let statuses = pod["status"]["containerStatuses"].as_array().unwrap();
+    assert!(statuses.iter().all(|one| one["restartCount"].as_u64().unwrap() >= 1), "{pod}");
+    assert_eq!(up(&world).await, 1);
+}
+
+/// EL-7: what a daemon cannot ask stays with the kubelet, beside a probe that moved.
+#[tokio::test(start_paused = true)]
+async fn a_probe_by_grpc_stays_with_the_kubelet() {
+    let world = World::new(1, GATES).await;
+    alive(&world, 1, 0);
+    let own = json!({"grpc": {"port": 9000}});
+    let moved = json!({"exec": {"command": ["alive"]}});
+    let containers = json!([
+        {"name": "app", "image": "app:v1", "livenessProbe": own},
+        {"name": "other", "image": "app:v1", "livenessProbe": moved},
+    ]);
+    world.post(CLONESETS, set_with(&containers)).await;
+    world.live(30).await;
+    let pod = world.list(PODS).await.remove(0);
+    assert_eq!(pod["spec"]["containers"][0]["livenessProbe"]["grpc"]["port"], 9000);
+    assert!(pod["spec"]["containers"][1]["livenessProbe"].is_null(), "{pod}");
+    let list = world.get(&format!("{PROBES}/node-1")).await;
+    let probes = list["spec"]["podProbes"][0]["probes"].as_array().unwrap();
+    let name = format!("{}-other", text(&pod["metadata"]["name"]));
+    assert_eq!(probes.iter().map(|probe| text(&probe["name"])).collect::<Vec<_>>(), [name]);
+}
+
+/// EL-9: who has not started yet is given the time to.
+#[tokio::test(start_paused = true)]
+async fn a_container_that_still_starts_is_left_alone() {
+    let world = World::new(1, GATES).await;
+    alive(&world, 1, 1);
+    let exec = json!({"command": ["alive"]});
+    let startup = json!({"exec": exec, "periodSeconds": 1, "failureThreshold": 1000});
+    let liveness = json!({"exec": exec, "periodSeconds": 1, "failureThreshold": 2});
+    let slow = json!({"name": "app", "image": "app:v1-warmup120", "startupProbe": startup, "livenessProbe": liveness});
+    world.post(CLONESETS, set_with(&json!([slow]))).await;
+    world.live(100).await;
+    let pod = world.list(PODS).await.remove(0);
+    assert_eq!(pod["status"]["containerStatuses"][0]["started"], false, "{pod}");
+    assert_eq!((world.list(REQUESTS).await, restarts(&world).await), (Vec::new(), 0));
+    world.live(60).await;
+    assert!(restarts(&world).await >= 1, "once it has started, it counts");
+}

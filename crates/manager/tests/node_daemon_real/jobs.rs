@@ -24,6 +24,7 @@ fn injected(pod: &Pod) -> Option<String> {
 
 /// EJ-11: an injected container disturbs no other, and neither an update in place nor a request to recreate disturbs it.
 async fn an_injected_container_and_the_others_leave_each_other_alone(stage: &mut Stage) -> Outcome {
+    stage.cluster.require_kind("v1", "pods/ephemeralcontainers", "Pod").await?;
     let room = Room::prepare(stage, "injected").await?;
     let set = room.set(&json!({}), room.two(&json!({}), &json!({})));
     stage.create(set.clone()).await.unwrap();

@@ -58,9 +58,15 @@ pub(super) struct Written {
     #[serde(rename = "resourceVersion")]
     pub(super) version: Text,
     owner_references: Vec<kruise_core::pod::Owner>,
+    deletion_timestamp: Option<String>,
 }
 
 impl Written {
+    /// Whether this is the object and nobody has deleted it.
+    pub(super) fn stays(&self, uid: Option<&Text>) -> bool {
+        uid.is_none_or(|uid| *uid == self.uid) && self.deletion_timestamp.is_none()
+    }
+
     /// Whether this object belongs to the controller that the wanted one names.
     pub(super) fn has_controller_of(&self, wanted: &Value) -> bool {
         let owners = wanted.pointer("/metadata/ownerReferences").and_then(Value::as_array);
@@ -160,6 +166,10 @@ impl<'e> Call<'e> {
                 let wait = Duration::from_secs(seconds.into());
                 Answer::Throttled(if wait.is_zero() { DEFAULT_WAIT } else { wait })
             }
+            // Whoever has to admit a write is asked before it is stored, so this one did not happen.
+            500 if status.message.contains(UNREACHABLE_WEBHOOK) => {
+                Answer::Refused { code: 500, reason: status.reason.clone(), message: status.message.clone() }
+            }
             code @ 400..500 => {
                 Answer::Refused { code, reason: status.reason.clone(), message: status.message.clone() }
             }
@@ -188,6 +198,9 @@ impl Call<'_> {
         }
     }
 }
+
+/// What a server says when it cannot reach a webhook that must admit a write.
+const UNREACHABLE_WEBHOOK: &str = "failed calling webhook";
 
 /// What is there now, by asking the server.
 pub(super) async fn get(

@@ -262,6 +262,83 @@ async fn what_follows_a_write_that_is_refused_when_it_is_sent_again_is_left_out(
     assert!(stage.freshness.take_doubts(&key()).is_empty());
 }
 
+/// What changed the version was the first try itself: the object is ending, so what follows goes too.
+#[tokio::test(start_paused = true)]
+async fn a_deletion_of_one_version_that_took_effect_without_an_answer_is_known_as_such() {
+    let stage = stage().await;
+    create(&stage.sim, "pod").await;
+    let held = kube::api::Patch::Merge(json!({"metadata": {"finalizers": ["example.com/hold"]}}));
+    let pod = maps(&stage.sim).patch("pod", &PatchParams::default(), &held).await.unwrap();
+    let claim = create(&stage.sim, "claim").await.metadata.uid.unwrap();
+    stage.sim.advance(Duration::from_secs(1)).await;
+    let target =
+        |name: &str, uid: String| Target::with_uid(CONFIG_MAP, ObjectKey::new("default", name), uid.into());
+    let version = pod.metadata.resource_version.unwrap();
+    let pod = target("pod", pod.metadata.uid.unwrap()).at_version(version.into());
+    let effects = [
+        Effect::Delete { target: pod, grace: None, follows: false },
+        Effect::Delete { target: target("claim", claim), grace: None, follows: true },
+    ];
+    let calls = Calls { method: Some(http::Method::DELETE), path: "/configmaps".to_owned() };
+    fault(&stage.sim, calls, 1, Happens::After, Answer::Internal);
+    assert!(stage.executor.act(&key(), &effects).await.ok().is_err());
+    assert!(maps(&stage.sim).get("pod").await.unwrap().metadata.deletion_timestamp.is_some());
+    let again = stage.executor.clear_doubts(&key()).await;
+    assert!(again.failed.is_empty(), "{again:?}");
+    assert!(maps(&stage.sim).get_opt("claim").await.unwrap().is_none());
+}
+
+/// A webhook is asked before anything is stored. A plan that a dead one refuses is made anew from what people want by then.
+#[tokio::test(start_paused = true)]
+async fn a_write_that_a_dead_webhook_keeps_back_is_refused_and_not_sent_again() {
+    let stage = stage().await;
+    let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]});
+    let configuration = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "hook"},
+        "webhooks": [{
+            "name": "hook.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None", "rules": [rule],
+            "clientConfig": {"service": {"namespace": "default", "name": "hook", "path": "/"}},
+        }],
+    });
+    let request =
+        http::Request::post("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations")
+            .header("content-type", "application/json")
+            .body(configuration.to_string().into_bytes())
+            .unwrap();
+    let _: Value = stage.sim.client().request(request).await.unwrap();
+    stage.sim.advance(Duration::from_secs(2)).await;
+    let outcome = stage.executor.act(&key(), &[make("c", "u")]).await;
+    let Why::Refused { code: 500, message, .. } = &outcome.failed[0].why else { panic!("{outcome:?}") };
+    assert!(message.contains("failed calling webhook \"hook.example.com\""), "{message}");
+    assert!(stage.freshness.take_doubts(&key()).is_empty());
+}
+
+/// Each may take as long as a call may, and there may be thousands.
+#[tokio::test(start_paused = true)]
+async fn after_one_write_without_an_answer_the_other_doubts_wait_for_the_next_time() {
+    let stage = stage().await;
+    let mut doubts = Vec::new();
+    for name in ["a", "b", "c"] {
+        let uid = create(&stage.sim, name).await.metadata.uid.unwrap();
+        doubts.push(change(name, &uid, json!({"data": {"changed": "yes"}})));
+    }
+    stage.sim.advance(Duration::from_secs(1)).await;
+    doubts.iter().for_each(|doubt| stage.freshness.doubt(&key(), doubt.clone()));
+    let calls = Calls { method: Some(http::Method::PATCH), path: "/configmaps".to_owned() };
+    fault(&stage.sim, calls, 1, Happens::Before, Answer::Timeout(Duration::from_secs(40)));
+    let outcome = stage.executor.clear_doubts(&key()).await;
+    let whys: Vec<String> = outcome.failed.iter().map(|failure| failure.why.to_string()).collect();
+    assert_eq!(whys.len(), 3, "{whys:?}");
+    for name in ["a", "b", "c"] {
+        assert!(maps(&stage.sim).get(name).await.unwrap().data.is_none(), "{name} was sent");
+    }
+    assert!(stage.executor.clear_doubts(&key()).await.failed.is_empty());
+    for name in ["a", "b", "c"] {
+        assert!(maps(&stage.sim).get(name).await.unwrap().data.is_some(), "{name} was forgotten");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn events_are_told_only_of_what_happened() {
     let stage = stage().await;

@@ -153,6 +153,7 @@ impl World {
             |index: usize| self.crash.is_some_and(|crash| (index as u64 * 7 + crash).is_multiple_of(3));
         let lost: Vec<bool> = (0..plan.effects.len()).map(lost).collect();
         let mut happened = true;
+        let (mut made, mut is_taken) = (Vec::new(), false);
         for ((effect, purpose), lost) in plan.effects.iter().zip(&plan.purposes).zip(lost) {
             let follows = matches!(effect, Effect::Delete { follows: true, .. });
             if lost || (follows && !happened) {
@@ -161,10 +162,9 @@ impl World {
             }
             let result = self.act(effect);
             happened = result.is_ok();
-            // As the controller does: the next pods get other ids once these were made, or where a stranger has the name.
-            let is_taken = result.as_ref().is_err_and(|error| error.ends_with("already exists"));
-            if matches!(purpose, Purpose::CreatePod(_)) && (happened || is_taken) {
-                self.seed += 1;
+            if matches!(purpose, Purpose::CreatePod(_)) {
+                made.push(result.is_ok());
+                is_taken |= result.as_ref().is_err_and(|error| error.ends_with("already exists"));
             }
             let reference = reference(&seen.set);
             let event = match &result {
@@ -179,6 +179,10 @@ impl World {
                 };
                 slot.get_or_insert(error);
             }
+        }
+        // As the controller does: the next pods get other ids once these were made, or where a stranger has the name.
+        if is_taken || (!made.is_empty() && made.iter().all(|made| *made)) {
+            self.seed += 1;
         }
         if let Some(crash) = &mut self.crash {
             *crash += 1;

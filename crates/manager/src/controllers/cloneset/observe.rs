@@ -117,16 +117,17 @@ impl Observer {
         metadata(found)
     }
 
-    /// The next pods get other ids once these were made.
+    /// The next pods get other ids once these were all made: those that were not find the claims that were made for them.
     pub(super) fn remember(&self, context: &Context, key: &ObjectKey, told: &Told, outcome: &Outcome) {
         let is_pod = |index: usize| matches!(told.purposes.get(index), Some(Purpose::CreatePod(_)));
         let failed: BTreeMap<usize, &Why> =
             outcome.failed.iter().map(|failure| (failure.index, &failure.why)).collect();
-        let is_made = |index: &usize| is_pod(*index) && !failed.contains_key(index);
+        let mut pods = (0..told.purposes.len()).filter(|index| is_pod(*index)).peekable();
+        let all_made = pods.peek().is_some() && pods.all(|index| !failed.contains_key(&index));
         // A stranger has the name: with the same ids it would stand in the way for ever.
         let is_taken = |why: &&Why| matches!(why, Why::Refused { code: 409, .. });
         let taken = failed.iter().any(|(index, why)| is_pod(*index) && is_taken(why));
-        if taken || (0..told.purposes.len()).any(|index| is_made(&index)) {
+        if taken || all_made {
             self.seeds().insert(key.clone(), context.random().next_u64());
         }
     }
