@@ -30,7 +30,7 @@ pub(crate) enum Around {
     ClocksDiffer,
 }
 
-const HOST: &str = "hook.default.svc";
+pub(crate) const HOST: &str = "hook.default.svc";
 const NODES: [&str; 3] = ["node-1", "node-2", "node-3"];
 
 /// How wrong a story's surroundings are at the moment.
@@ -108,7 +108,7 @@ impl Trouble {
 }
 
 /// A webhook that allows everything, behind its faults.
-async fn install(sim: &Sim) {
+pub(crate) async fn install(sim: &Sim) {
     let hook = sim.faults().around_webhook(HOST, tower::service_fn(allow));
     sim.server().register_webhook_host(HOST, hook);
     let configuration = json!({

@@ -171,10 +171,11 @@ impl Truth {
             self.tells_the_truth(&pod)?;
             self.pods.insert(name.clone(), pod);
         }
-        // A set that was deleted may leave its pods behind for a while.
+        // A set that was deleted may leave its pods behind for a while. They are nobody's then.
+        let is_nobodys = self.set.as_ref().is_none_or(|set| text(set, "/metadata/uid") != owner);
         let is_of_same_set = |pod: &&Value| text(pod, "/metadata/ownerReferences/0/uid") == owner;
         let recent = self.recent(now);
-        let is_going = self.deleted_at.is_some_and(|at| now.duration_since(at) < self.memory);
+        let is_going = is_nobodys || self.deleted_at.is_some_and(|at| now.duration_since(at) < self.memory);
         let active = self.pods.values().filter(is_of_same_set).filter(|pod| is_active(pod)).count();
         let active = i64::try_from(active).unwrap();
         let most = recent.iter().map(|spec| spec.replicas + spec.max_surge).max().unwrap_or(i64::MAX);

@@ -238,7 +238,8 @@ async fn a_job_outlives_its_manager() {
 async fn a_job_that_failed_in_one_pod_is_over_and_says_so() {
     let world = world_with(&["a", "b", "c"]).await;
     world.post(EPHEMERAL_JOBS, job("look", &["sleep", "20"], json!({"parallelism": 3}))).await;
-    world.until(&format!("{PODS}/b"), |pod| ephemeral(pod)["state"]["running"].is_object()).await;
-    world.sim.kill_container("default", "b", "debug");
+    let pod = world.until(&format!("{PODS}/b"), |pod| ephemeral(pod)["state"]["running"].is_object()).await;
+    let (_, id) = text(&ephemeral(&pod)["containerID"]).split_once("://").unwrap();
+    world.sim.machine("node-1").stop(id, std::time::Duration::ZERO).await.unwrap();
     assert_eq!(end(&world, "look").await, "Failed 3/2/1 JobFailed");
 }

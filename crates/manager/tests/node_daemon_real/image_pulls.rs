@@ -1,6 +1,6 @@
 //! Images come from a registry that the test has for itself, and that behaves as it is told.
 
-use std::time::Duration;
+use std::{os::unix::fs::PermissionsExt as _, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use k8s_openapi::api::core::v1::Secret;
@@ -21,7 +21,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
-    node::{self, on_a_node},
+    node::{self, Daemon, on_a_node},
     stage::Stage,
     words::Room,
 };
@@ -178,6 +178,44 @@ async fn a_locked_registry_opens_to_the_right_secret_only(stage: &mut Stage) -> 
     Ok(())
 }
 on_a_node!(a_locked_registry_opens_to_the_right_secret_only);
+
+/// Node daemon 8.1-12: the account for a registry comes from a plugin, which is asked once for two of its images.
+async fn a_plugin_opens_a_locked_registry(stage: &mut Stage) -> Outcome {
+    let node = node::name(stage).await?;
+    let folder = tempfile::tempdir().unwrap();
+    let [program, config, calls] = ["helper", "config.yaml", "calls"].map(|name| folder.path().join(name));
+    let answer = json!({
+        "kind": "CredentialProviderResponse", "apiVersion": "credentialprovider.kubelet.k8s.io/v1",
+        "cacheKeyType": "Registry", "cacheDuration": "10m",
+        "auth": {"127.0.0.1": {"username": "kruise", "password": "open sesame"}},
+    });
+    std::fs::write(&program, format!("#!/bin/sh\ncat >> {}\necho '{answer}'\n", calls.display())).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let provider = json!({
+        "name": "helper", "matchImages": ["127.0.0.1"], "defaultCacheDuration": "1m",
+        "apiVersion": "credentialprovider.kubelet.k8s.io/v1",
+    });
+    let wanted = json!({
+        "apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": [provider],
+    });
+    std::fs::write(&config, wanted.to_string()).unwrap();
+    let flags = vec![
+        format!("--plugin-config-file={}", config.display()),
+        format!("--plugin-bin-dir={}", folder.path().display()),
+    ];
+    let _daemon = Daemon::start_with(&node, &stage.kubeconfig(), flags).await;
+    let room = Room::new(stage, "plugin", None).await;
+    let registry = Registry::open().await;
+    registry.lock("kruise", "open sesame");
+    for name in ["app", "other"] {
+        job(&room.sandbox, name, &registry.put(name, "v1"), &node, &json!({})).await;
+        assert_eq!(ended(&room.sandbox, name).await, (1, 0), "{name}");
+    }
+    let asked = std::fs::read_to_string(calls).unwrap();
+    assert_eq!(asked.matches("CredentialProviderRequest").count(), 1, "{asked}");
+    Ok(())
+}
+on_a_node!(a_plugin_opens_a_locked_registry, alone);
 
 /// IMAGES-12: a tag that does not exist is tried as often as allowed, and the runtime's words are told.
 async fn a_missing_tag_is_told_by_everybody(stage: &mut Stage) -> Outcome {

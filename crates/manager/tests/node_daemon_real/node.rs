@@ -26,6 +26,7 @@ pub(crate) struct Daemon {
     folder: tempfile::TempDir,
     node: String,
     kubeconfig: PathBuf,
+    flags: Vec<String>,
 }
 
 /// The name of the real node, if it is this machine.
@@ -53,10 +54,16 @@ pub(crate) async fn served(stage: &Stage) -> Result<Option<Daemon>, Skip> {
 impl Daemon {
     /// Starts the daemon of a node and waits until it is healthy.
     pub(crate) async fn start(node: &str, kubeconfig: &Path) -> Self {
+        Self::start_with(node, kubeconfig, Vec::new()).await
+    }
+
+    /// The same with more flags.
+    pub(crate) async fn start_with(node: &str, kubeconfig: &Path, flags: Vec<String>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let child = spawn(node, kubeconfig, port, folder.path());
-        let daemon = Self { child, port, folder, node: node.to_owned(), kubeconfig: kubeconfig.to_owned() };
+        let child = spawn(node, kubeconfig, port, folder.path(), &flags);
+        let (node, kubeconfig) = (node.to_owned(), kubeconfig.to_owned());
+        let daemon = Self { child, port, folder, node, kubeconfig, flags };
         daemon.until_healthy().await;
         daemon
     }
@@ -81,7 +88,7 @@ impl Daemon {
 
     /// Starts it again.
     pub(crate) async fn come_back(&mut self) {
-        self.child = spawn(&self.node, &self.kubeconfig, self.port, self.folder.path());
+        self.child = spawn(&self.node, &self.kubeconfig, self.port, self.folder.path(), &self.flags);
         self.until_healthy().await;
     }
 
@@ -116,7 +123,7 @@ fn socket() -> PathBuf {
     std::env::var_os("KRUISE_CRI_SOCKET").map_or_else(|| PathBuf::from(SOCKET), PathBuf::from)
 }
 
-fn spawn(node: &str, kubeconfig: &Path, port: u16, folder: &Path) -> Child {
+fn spawn(node: &str, kubeconfig: &Path, port: u16, folder: &Path, flags: &[String]) -> Child {
     // Beside the manager: programs of other packages have no variable of their own.
     let program = Path::new(env!("CARGO_BIN_EXE_kruise-manager")).with_file_name("kruise-daemon");
     assert!(program.exists(), "run `cargo build --workspace --bin kruise-daemon` first");
@@ -130,6 +137,7 @@ fn spawn(node: &str, kubeconfig: &Path, port: u16, folder: &Path) -> Child {
         .arg(format!("--socket-folder={}", socket.parent().unwrap().display()))
         .arg(format!("--socket-file={}", socket.file_name().unwrap().display()))
         .arg("--v=4")
+        .args(flags)
         .stdout(Stdio::null())
         .stderr(log);
     command.spawn().unwrap()
