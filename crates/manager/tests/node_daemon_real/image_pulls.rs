@@ -182,17 +182,19 @@ on_a_node!(a_locked_registry_opens_to_the_right_secret_only);
 /// Node daemon 8.1-12: the account for a registry comes from a plugin, which is asked once for two of its images.
 async fn a_plugin_opens_a_locked_registry(stage: &mut Stage) -> Outcome {
     let node = node::name(stage).await?;
+    let registry = Registry::open().await;
+    registry.lock("kruise", "open sesame");
     let folder = tempfile::tempdir().unwrap();
     let [program, config, calls] = ["helper", "config.yaml", "calls"].map(|name| folder.path().join(name));
     let answer = json!({
         "kind": "CredentialProviderResponse", "apiVersion": "credentialprovider.kubelet.k8s.io/v1",
         "cacheKeyType": "Registry", "cacheDuration": "10m",
-        "auth": {"127.0.0.1": {"username": "kruise", "password": "open sesame"}},
+        "auth": {registry.address(): {"username": "kruise", "password": "open sesame"}},
     });
     std::fs::write(&program, format!("#!/bin/sh\ncat >> {}\necho '{answer}'\n", calls.display())).unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     let provider = json!({
-        "name": "helper", "matchImages": ["127.0.0.1"], "defaultCacheDuration": "1m",
+        "name": "helper", "matchImages": [registry.address()], "defaultCacheDuration": "1m",
         "apiVersion": "credentialprovider.kubelet.k8s.io/v1",
     });
     let wanted = json!({
@@ -205,8 +207,6 @@ async fn a_plugin_opens_a_locked_registry(stage: &mut Stage) -> Outcome {
     ];
     let _daemon = Daemon::start_with(&node, &stage.kubeconfig(), flags).await;
     let room = Room::new(stage, "plugin", None).await;
-    let registry = Registry::open().await;
-    registry.lock("kruise", "open sesame");
     for name in ["app", "other"] {
         job(&room.sandbox, name, &registry.put(name, "v1"), &node, &json!({})).await;
         assert_eq!(ended(&room.sandbox, name).await, (1, 0), "{name}");
