@@ -99,11 +99,10 @@ impl ApiServer {
         }
         strategy::prepare_create(self, resource, &mut object);
         let name = text(&object, "name");
+        // As in the real server, what is to be given out is looked at before the rest of the object.
+        strategy::service::chosen::check(self, resource, &object, None)?;
         let mut errors = meta::validate(resource, &object);
         errors.extend(resource.rules.validate_create(resource, &object));
-        if errors.is_empty() && resource.table.as_ref() == "/services" {
-            errors.extend(strategy::service::chosen::mistake(self, &object, None));
-        }
         if !errors.is_empty() {
             return Err(Status::invalid(resource.group_kind(), &name, errors));
         }
@@ -113,6 +112,9 @@ impl ApiServer {
         }
         limits::check(self, resource, &target.namespace, &name, &object)?;
         // Right before storing. What another thread stores at this moment is not counted.
+        if !hooks.is_empty() {
+            strategy::service::chosen::check(self, resource, &object, None)?;
+        }
         quota::admit(self, resource, &target.namespace, &name, &object)?;
         let mut draft = self.draft(resource, object).await?;
         draft.managed = managed;

@@ -29,7 +29,7 @@ pub(super) fn prepare_create(server: &ApiServer, resource: &Resource, object: &m
     }
     match resource.table.as_ref() {
         "/namespaces" => namespace(map),
-        "/services" => service::allocate(server, object),
+        "/services" => service::allocate(server, object, None),
         "apps/daemonsets" => set_template_generation(object, 1),
         _ => {}
     }
@@ -100,7 +100,7 @@ pub(super) fn prepare_update(
             }
             if resource.table.as_ref() == "/services" {
                 service::keep(object, old);
-                service::allocate(server, object);
+                service::allocate(server, object, Some(old));
             }
             if resource.table.as_ref() == "apps/daemonsets" {
                 let changed = at(object, "/spec/template") != at(old, "/spec/template");

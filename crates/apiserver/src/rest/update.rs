@@ -199,6 +199,10 @@ impl ApiServer {
             for hook in &hooks {
                 hook.validate(&attributes, Some(&object)).await?;
             }
+            // Others may have stored services while the hooks were asked.
+            if !hooks.is_empty() && target.subresource.is_none() {
+                strategy::service::chosen::check(self, resource, &object, Some(&old))?;
+            }
             match self.commit(target, &record, object, managed, &old, spec, options.dry_run).await? {
                 Ok(record) => return Ok(record),
                 Err(Refused::Moved) if !pinned && tries < PATCH_TRIES => {}
@@ -227,13 +231,13 @@ impl ApiServer {
                 drop_empty(meta, key);
             }
         }
+        if subresource.is_none() {
+            strategy::service::chosen::check(self, resource, object, Some(old))?;
+        }
         // The real server checks metadata for all kinds first, and once more with the rules of the kind.
         let mut errors = meta::validate_update(object, old);
         errors.extend_from_within(..);
         errors.extend(resource.rules.validate_update(resource, object, old, subresource));
-        if errors.is_empty() && subresource.is_none() && resource.table.as_ref() == "/services" {
-            errors.extend(strategy::service::chosen::mistake(self, object, Some(old)));
-        }
         let errors = warnings.told(errors);
         if errors.is_empty() {
             Ok(())
