@@ -21,7 +21,7 @@ impl ApiServer {
         options: &WriteOptions,
     ) -> Result<(), Status> {
         expect_kind(&mut binding, "v1", "Binding", false)?;
-        self.admit_sub(target, Operation::Create, &mut binding, None, options).await?;
+        self.admit_sub(target, Operation::Create, &mut binding, None, |_| Ok(()), options).await?;
         let text = |path: &str| at(&binding, path).and_then(Value::as_str).unwrap_or_default();
         let mut errors = Vec::new();
         if !matches!(text("/target/kind"), "" | "Node") {
