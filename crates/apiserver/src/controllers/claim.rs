@@ -107,5 +107,6 @@ async fn adopt(
             meta.finalizers.iter().map(String::as_str).chain(std::iter::once(TRACKING)).collect();
         patch.insert("finalizers".to_owned(), json!(finalizers));
     }
-    change_owners_and(cx, of, record, patch, |owners| owners.push(controller_reference(resource, owner))).await
+    change_owners_and(cx, of, record, patch, |owners| owners.push(controller_reference(resource, owner)))
+        .await
 }
