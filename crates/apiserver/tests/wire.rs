@@ -397,7 +397,7 @@ async fn whoever_uses_what_is_on_its_way_out_is_told() {
     let warnings = async |line: &str| {
         let answer = send(&server, line, &[], "").await;
         let all = answer.headers().get_all("warning").iter();
-        all.map(|value| value.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+        all.map(|value| String::from_utf8(value.as_bytes().to_vec()).unwrap()).collect::<Vec<_>>()
     };
     let old = "299 - \"v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice\"";
     assert_eq!(warnings("GET /api/v1/namespaces/default/endpoints").await, [old]);
@@ -412,7 +412,7 @@ async fn whoever_uses_what_is_on_its_way_out_is_told() {
     "metadata": {"name": "things.example.com"}, "spec": {"group": "example.com", "scope": "Namespaced",
         "names": {"plural": "things", "kind": "Thing"}, "versions": [
             version("v1", json!({"deprecated": true})),
-            version("v2", json!({"deprecated": true, "deprecationWarning": "use v3"})),
+            version("v2", json!({"deprecated": true, "deprecationWarning": "use v3 \u{2013} \"now\""})),
             version("v3", json!({})),
         ]}});
     let path = "POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -420,6 +420,6 @@ async fn whoever_uses_what_is_on_its_way_out_is_told() {
     tokio::time::sleep(std::time::Duration::from_secs(10)).await;
     let things = async |version: &str| warnings(&format!("GET /apis/example.com/{version}/things")).await;
     assert_eq!(things("v1").await, ["299 - \"example.com/v1 Thing is deprecated\""]);
-    assert_eq!(things("v2").await, ["299 - \"use v3\""]);
+    assert_eq!(things("v2").await, ["299 - \"use v3 \u{2013} \\\"now\\\"\""]);
     assert_eq!(things("v3").await, Vec::<String>::new());
 }
