@@ -320,9 +320,9 @@ fn messages_that_may_be_too_dear_are_refused() {
         check(&format!("{of}(self.name) != {of}(self.name) ? 'a' : 'b'"), dear);
     }
     // A URL is as large as its text, three times read here.
-    let urls = vec!["url(self.text) == url(self.text)"; 12].join(" && ");
+    let urls = ["url(self.text) == url(self.text)"; 12].join(" && ");
     check(&format!("{urls} ? 'a' : 'b'"), "1.132468x");
-    let urls = vec!["url(self.text) != url(self.text)"; 12].join(" && ");
+    let urls = ["url(self.text) != url(self.text)"; 12].join(" && ");
     check(&format!("{urls} ? 'a' : 'b'"), "1.132468x");
     // Eight texts of any length are just too dear.
     for (text, factor) in [
