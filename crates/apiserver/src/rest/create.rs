@@ -9,6 +9,7 @@ use super::update::report_unknown;
 use super::{Target, WriteOptions, limits, managed, meta, plugins, quota, strategy};
 use crate::admission::{Attributes, Operation};
 use crate::apply::Managed;
+use crate::kinds;
 use crate::server::ApiServer;
 use crate::status::Status;
 use crate::store::{Record, Refused};
@@ -106,6 +107,7 @@ impl ApiServer {
         if !errors.is_empty() {
             return Err(Status::invalid(resource.group_kind(), &name, errors));
         }
+        kinds::warnings(resource, &object, None).into_iter().for_each(|text| options.warnings.add(text));
         let named = Attributes { name: &name, ..attributes_of(&attributes) };
         for hook in &hooks {
             hook.validate(&named, Some(&object)).await?;

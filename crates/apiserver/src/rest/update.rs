@@ -11,6 +11,7 @@ use super::{FieldValidation, Target, WriteOptions, Written, managed, meta, plugi
 use crate::admission::{Attributes, Operation, Warnings};
 use crate::apply::Managed;
 use crate::field;
+use crate::kinds;
 use crate::patch::{Applying, Patch, undecodable};
 use crate::registry::Resource;
 use crate::server::ApiServer;
@@ -239,11 +240,14 @@ impl ApiServer {
         errors.extend_from_within(..);
         errors.extend(resource.rules.validate_update(resource, object, old, subresource));
         let errors = warnings.told(errors);
-        if errors.is_empty() {
-            Ok(())
-        } else {
-            Err(Status::invalid(resource.group_kind(), &target.name, errors))
+        if !errors.is_empty() {
+            return Err(Status::invalid(resource.group_kind(), &target.name, errors));
         }
+        if subresource.is_none() {
+            let told = kinds::warnings(resource, object, Some(old));
+            told.into_iter().for_each(|text| warnings.add(text));
+        }
+        Ok(())
     }
 
     /// Stores a changed object; or nothing, if nothing changed; or removes it, if this was the last thing its
