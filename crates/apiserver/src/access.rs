@@ -141,10 +141,12 @@ pub(crate) fn service_account_name(namespace: &str, name: &str) -> String {
 
 impl ApiServer {
     /// Settles who asks and refuses what they may not do. The user that counts, after impersonation, is then among the
-    /// extensions of the request.
+    /// extensions of the request, and the headers that asked for it are gone: whoever decides about the request once more
+    /// must not ask whether the impersonated user may impersonate.
     pub fn admit(&self, head: &mut Parts) -> Result<(), Status> {
         if let Some(user) = impersonation::user(self, head)? {
             head.extensions.insert(user);
+            impersonation::forget(&mut head.headers);
         }
         let Some(user) = head.extensions.get::<User>().filter(|user| !user.is_master()) else {
             return Ok(());

@@ -19,6 +19,7 @@ mod policy;
 mod rbac;
 mod service;
 mod storage;
+mod warnings;
 mod webhook;
 mod workload;
 
@@ -29,6 +30,7 @@ use serde_json::Value;
 
 pub use create::{admit_pod, prepare_create};
 pub use defaults::defaults;
+pub(crate) use warnings::warnings;
 
 /// Rewrites an object as a typed server would encode it: unknown and empty optional members go, required ones come,
 /// quantities become canonical. Returns the paths of the unknown members.

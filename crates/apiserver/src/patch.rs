@@ -163,9 +163,15 @@ fn go_map(fields: &Map<String, Value>) -> String {
 
 /// How deeply a value is nested: 0 for a scalar, 1 for a flat list or object. Uses no recursion.
 pub fn depth(value: &Value) -> usize {
-    let mut deepest = 0;
+    depth_and_size(value).0
+}
+
+/// The same, and how many values were looked at to know it.
+fn depth_and_size(value: &Value) -> (usize, usize) {
+    let (mut deepest, mut size) = (0, 0);
     let mut open = vec![(value, 0_usize)];
     while let Some((value, level)) = open.pop() {
+        size += 1;
         deepest = deepest.max(level);
         match value {
             Value::Array(items) => {
@@ -179,7 +185,7 @@ pub fn depth(value: &Value) -> usize {
             _ => {}
         }
     }
-    deepest
+    (deepest, size)
 }
 
 fn decoding(why: &str) -> Status {

@@ -354,6 +354,23 @@ async fn who_may_impersonate_is_somebody_else() {
     assert_eq!(message(&answer), (400, "requested [{Group  g    }] without impersonating a user"));
 }
 
+/// Whom a connection is for is decided once: the impersonated user need not be one who may impersonate.
+#[tokio::test(start_paused = true)]
+async fn who_may_connect_may_be_impersonated() {
+    let server = server();
+    role(
+        &server,
+        "exec",
+        json!([{"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["get", "create"]}]),
+    )
+    .await;
+    bind(&server, "exec", "Role/exec", group("developers")).await;
+    let headers = ["impersonate-user: bob", "impersonate-group: developers"];
+    let line = "POST /api/v1/namespaces/default/pods/web/exec?command=sh&stdout=1";
+    let answer = send(&server, None, line, &headers, Value::Null).await;
+    assert_eq!(message(&answer), (404, "pods \"web\" not found"));
+}
+
 /// Whoever gives up rights by asking as somebody else must not keep them because of a letter in a name.
 #[tokio::test(start_paused = true)]
 async fn names_of_other_users_need_not_be_ascii() {

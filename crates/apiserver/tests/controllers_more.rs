@@ -273,6 +273,33 @@ async fn a_volume_that_is_reserved_for_a_claim_is_bound_to_it() {
     cluster.create("", "persistentvolumes", volume("c", reserved("late"))).await;
     cluster.settle().await;
     assert_eq!(bound("late"), (json!("Bound"), json!("c")));
+    // A class says nothing against a volume that is kept; a mode does.
+    let with = |name: &str, more: Value| {
+        let mut spec = reserved(name);
+        json_patch::merge(&mut spec, &more);
+        volume(name, spec)
+    };
+    for (name, more, expected) in [
+        ("class", json!({"storageClassName": "fast"}), "Bound"),
+        ("mode", json!({"volumeMode": "Block"}), "Pending"),
+        ("small", json!({"capacity": {"storage": "1Mi"}}), "Pending"),
+    ] {
+        cluster.create("", "persistentvolumes", with(name, more)).await;
+        cluster.create("", "persistentvolumeclaims", claim(name)).await;
+        cluster.settle().await;
+        assert_eq!(bound(name).0, expected, "{name}");
+    }
+    let mut choosy = claim("choosy");
+    choosy["spec"]["selector"] = json!({"matchLabels": {"disk": "ssd"}});
+    cluster.create("", "persistentvolumes", volume("plain", json!({}))).await;
+    cluster.create("", "persistentvolumeclaims", choosy).await;
+    cluster.settle().await;
+    assert_eq!(bound("choosy").0, "Pending");
+    let mut labelled = volume("ssd", json!({"capacity": {"storage": "9Gi"}}));
+    labelled["metadata"]["labels"] = json!({"disk": "ssd"});
+    cluster.create("", "persistentvolumes", labelled).await;
+    cluster.settle().await;
+    assert_eq!(bound("choosy"), (json!("Bound"), json!("ssd")));
 }
 
 #[tokio::test(start_paused = true)]

@@ -72,6 +72,34 @@ async fn a_job_deleted_without_a_word_leaves_its_pods_and_warns() {
     let pods = cluster.pods("");
     assert_eq!(pods.len(), 1);
     assert!(pods[0]["metadata"]["ownerReferences"].is_null(), "{}", pods[0]);
+    // Nobody counts the pod any more, so nothing keeps it from being deleted.
+    assert!(pods[0]["metadata"]["finalizers"].is_null(), "{}", pods[0]);
+    cluster.delete("", "pods", pods[0]["metadata"]["name"].as_str().unwrap(), None).await;
+    cluster.stop_pods().await;
+    assert!(cluster.pods("").is_empty(), "{:?}", cluster.pods(""));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_a_job_adopts_is_counted() {
+    let cluster = Cluster::start();
+    let labels = json!({"app": "work"});
+    let spec = json!({"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]});
+    let pod = json!({"metadata": {"name": "orphan", "labels": labels}, "spec": spec});
+    cluster.create("", "pods", pod).await;
+    let job = json!({"metadata": {"name": "work"}, "spec": {
+        "manualSelector": true, "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": spec},
+    }});
+    cluster.create("batch", "jobs", job).await;
+    cluster.settle().await;
+    assert_eq!(
+        cluster.get("", "pods", "orphan").unwrap()["metadata"]["finalizers"],
+        json!(["batch.kubernetes.io/job-tracking"])
+    );
+    cluster.run_pod("orphan").await;
+    cluster.finish_pod("orphan", "Succeeded").await;
+    assert_eq!(condition(&work(&cluster), "Complete")["status"], "True", "{}", work(&cluster));
+    assert!(cluster.get("", "pods", "orphan").unwrap()["metadata"]["finalizers"].is_null());
 }
 
 #[tokio::test(start_paused = true)]

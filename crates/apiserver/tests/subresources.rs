@@ -214,6 +214,47 @@ async fn a_pod_is_bound_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pod_says_where_its_node_stands() {
+    let server = server();
+    let labels = json!({
+        "topology.kubernetes.io/zone": "z", "topology.kubernetes.io/region": "r", "kubernetes.io/os": "linux",
+    });
+    let node = json!({"metadata": {"name": "n1", "labels": labels}});
+    assert_eq!(json(&server, "POST /api/v1/nodes", node).await.0, 201);
+    let labels = json!({"app": "a", "topology.kubernetes.io/zone": "other"});
+    pod(&server, "bound", json!({"metadata": {"labels": labels}})).await;
+    merge(&server, &format!("{PODS}/bound/status"), json!({"status": {"nominatedNodeName": "n2"}})).await;
+    let binding = json!({"metadata": {"name": "bound", "labels": {"by": "me"}}, "target": {"kind": "Node", "name": "n1"}});
+    assert_eq!(json(&server, &format!("POST {PODS}/bound/binding"), binding).await.0, 201);
+    let (_, bound) = json(&server, &format!("GET {PODS}/bound"), Value::Null).await;
+    assert_eq!(
+        bound["metadata"]["labels"],
+        json!({"app": "a", "by": "me", "topology.kubernetes.io/zone": "z", "topology.kubernetes.io/region": "r"})
+    );
+    assert!(bound["status"]["nominatedNodeName"].is_null(), "{bound}");
+    let spec = json!({"nodeName": "n1", "containers": [{"name": "c", "image": "i"}]});
+    let (code, placed) =
+        json(&server, &format!("POST {PODS}"), json!({"metadata": {"name": "placed"}, "spec": spec})).await;
+    assert_eq!(code, 201, "{placed}");
+    assert_eq!(placed["metadata"]["labels"]["topology.kubernetes.io/zone"], "z");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_generation_that_was_seen_stays_seen() {
+    let server = server();
+    pod(&server, "a", json!({})).await;
+    let path = format!("{PODS}/a/status");
+    let conditions = |generation: Value| json!([{"type": "Ready", "status": "True", "observedGeneration": generation}, {"type": "New", "status": "True"}]);
+    let seen = json!({"status": {"observedGeneration": 1, "conditions": conditions(json!(1))}});
+    assert_eq!(merge(&server, &path, seen).await.0, 200);
+    let unknowing = json!({"status": {"observedGeneration": null, "conditions": conditions(Value::Null)}});
+    let (_, pod) = merge(&server, &path, unknowing).await;
+    assert_eq!(pod["status"]["observedGeneration"], 1, "{pod}");
+    assert_eq!(pod["status"]["conditions"][0]["observedGeneration"], 1, "{pod}");
+    assert!(pod["status"]["conditions"][1]["observedGeneration"].is_null(), "{pod}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_eviction_takes_from_the_budget_until_nothing_is_left() {
     let server = server();
     running(&server, "a", "True").await;

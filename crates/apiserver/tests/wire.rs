@@ -235,14 +235,34 @@ async fn selectors_choose_by_labels_and_fields() {
         ("labelSelector=parity,!other", vec!["p0", "p1", "p2", "p3"]),
         ("fieldSelector=metadata.name%3Dp3", vec!["p3"]),
         ("fieldSelector=spec.nodeName%3Dn1", vec!["p1"]),
+        ("fieldSelector=spec.host%3Dn1", vec!["p1"]),
         ("fieldSelector=spec.nodeName!%3Dn1,metadata.namespace%3Ddefault", vec!["p0", "p2", "p3"]),
         ("fieldSelector=status.phase%3DPending&labelSelector=parity%3Dodd", vec!["p1", "p3"]),
     ] {
         let (_, list) = json(&server, &format!("GET /api/v1/pods?{query}"), Value::Null).await;
         assert_eq!(names(&list), expected, "{query}");
     }
-    let (code, status) = json(&server, "GET /api/v1/pods?fieldSelector=spec.foo%3Dx", Value::Null).await;
-    assert_eq!((code, status["message"].as_str().unwrap()), (400, "field label not supported: spec.foo"));
+    let plain = "\"spec.foo\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"";
+    for (path, expected) in [
+        ("/api/v1/pods", "field label not supported: spec.foo"),
+        ("/apis/batch/v1/jobs", "field label \"spec.foo\" not supported for Job"),
+        ("/apis/apps/v1/replicasets", plain),
+        ("/apis/rbac.authorization.k8s.io/v1/clusterroles", plain),
+    ] {
+        let line = format!("GET {path}?fieldSelector=spec.foo%3Dx");
+        let (code, status) = json(&server, &line, Value::Null).await;
+        assert_eq!((code, status["message"].as_str().unwrap()), (400, expected), "{path}");
+    }
+    for (line, expected) in [
+        ("GET /apis/apps/v1/replicasets?fieldSelector=status.replicas%3D0", 400),
+        ("GET /apis/events.k8s.io/v1/events?fieldSelector=involvedObject.name%3Da", 400),
+        ("GET /apis/events.k8s.io/v1/events?fieldSelector=regarding.name%3Dregarding.x", 200),
+        ("GET /apis/rbac.authorization.k8s.io/v1/clusterroles?fieldSelector=metadata.namespace%3Da", 200),
+        ("GET /api/v1/nodes?fieldSelector=metadata.namespace%3Da", 400),
+        ("GET /api/v1/pods?fieldSelector=spec.host%3Dn1,status.podIPs%3D", 200),
+    ] {
+        assert_eq!(json(&server, line, Value::Null).await.0, expected, "{line}");
+    }
     let (code, _) = json(&server, "GET /api/v1/pods?labelSelector=a+in", Value::Null).await;
     assert_eq!(code, 400);
 }
@@ -397,7 +417,7 @@ async fn whoever_uses_what_is_on_its_way_out_is_told() {
     let warnings = async |line: &str| {
         let answer = send(&server, line, &[], "").await;
         let all = answer.headers().get_all("warning").iter();
-        all.map(|value| value.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+        all.map(|value| String::from_utf8(value.as_bytes().to_vec()).unwrap()).collect::<Vec<_>>()
     };
     let old = "299 - \"v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice\"";
     assert_eq!(warnings("GET /api/v1/namespaces/default/endpoints").await, [old]);
@@ -412,7 +432,7 @@ async fn whoever_uses_what_is_on_its_way_out_is_told() {
     "metadata": {"name": "things.example.com"}, "spec": {"group": "example.com", "scope": "Namespaced",
         "names": {"plural": "things", "kind": "Thing"}, "versions": [
             version("v1", json!({"deprecated": true})),
-            version("v2", json!({"deprecated": true, "deprecationWarning": "use v3"})),
+            version("v2", json!({"deprecated": true, "deprecationWarning": "use v3 \u{2013} \"now\""})),
             version("v3", json!({})),
         ]}});
     let path = "POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -420,6 +440,21 @@ async fn whoever_uses_what_is_on_its_way_out_is_told() {
     tokio::time::sleep(std::time::Duration::from_secs(10)).await;
     let things = async |version: &str| warnings(&format!("GET /apis/example.com/{version}/things")).await;
     assert_eq!(things("v1").await, ["299 - \"example.com/v1 Thing is deprecated\""]);
-    assert_eq!(things("v2").await, ["299 - \"use v3\""]);
+    assert_eq!(things("v2").await, ["299 - \"use v3 \u{2013} \\\"now\\\"\""]);
     assert_eq!(things("v3").await, Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_doubtful_object_is_taken_with_a_word() {
+    let server = server();
+    let annotations = json!({"kubernetes.io/ingress.class": "a"});
+    let spec = json!({"defaultBackend": {"service": {"name": "a", "port": {"number": 80}}}});
+    let ingress = json!({"metadata": {"name": "a", "annotations": annotations}, "spec": spec}).to_string();
+    let path = "/apis/networking.k8s.io/v1/namespaces/default/ingresses";
+    let answer = send(&server, &format!("POST {path}"), &[], &ingress).await;
+    assert_eq!(answer.status(), 201);
+    assert_eq!(
+        answer.headers()["warning"],
+        "299 - \"annotation \\\"kubernetes.io/ingress.class\\\" is deprecated, please use 'spec.ingressClassName' instead\""
+    );
 }

@@ -97,6 +97,14 @@ pub(super) fn user(server: &ApiServer, head: &Parts) -> Result<Option<User>, Sta
     Ok(Some(settled))
 }
 
+/// Takes the wish to be somebody else off a request.
+pub(super) fn forget(headers: &mut HeaderMap) {
+    let names: Vec<_> = headers.keys().filter(|name| name.as_str().starts_with(PREFIX)).cloned().collect();
+    for name in names {
+        headers.remove(name);
+    }
+}
+
 /// Namespace and name of the service account that a user is. What cannot be one is a user like others.
 fn account(user: &str) -> Option<(&str, &str)> {
     let (namespace, name) = user.strip_prefix("system:serviceaccount:")?.split_once(':')?;

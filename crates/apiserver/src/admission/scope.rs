@@ -92,13 +92,15 @@ impl Scope {
         }
     }
 
-    /// The object before or after must be selected.
+    /// The object before or after must be selected. Something without metadata, such as the options of a connection, is
+    /// selected only where everything is: it does not even lack a label.
     fn by_object(&self, attributes: &Attributes<'_>, object: Option<&Value>) -> bool {
+        let has_labels = attributes.operation != Operation::Connect;
         self.objects.is_everything()
             || [object, attributes.old]
                 .into_iter()
                 .flatten()
-                .any(|object| self.objects.matches_json(labels(Some(object))))
+                .any(|object| has_labels && self.objects.matches_json(labels(Some(object))))
     }
 }
 

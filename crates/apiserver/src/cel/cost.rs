@@ -46,6 +46,8 @@ enum Sort {
     Bytes,
     List,
     Map,
+    Url,
+    Format,
     Opaque,
     Other,
 }

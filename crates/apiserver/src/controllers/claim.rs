@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::Context;
-use super::garbage::change_owners;
-use super::graph::ObjectKey;
+use super::garbage::{change_owners, change_owners_and};
+use super::graph::{Meta, ObjectKey};
 use super::object::{controller_reference, deleting, text};
-use super::pods::Pod;
+use super::pods::{Pod, TRACKING};
 use crate::registry::Resource;
 use crate::selector::Labels;
 use crate::status::Status;
@@ -99,5 +99,14 @@ async fn adopt(
     owner: &Value,
     record: &Record,
 ) -> Result<(), Status> {
-    change_owners(cx, of, record, |owners| owners.push(controller_reference(resource, owner))).await
+    let meta = Meta::of(record);
+    let mut patch = Map::new();
+    // A job counts only pods that wait for it to have counted them.
+    if resource.kind == "Job" && !meta.finalizers.iter().any(|finalizer| finalizer == TRACKING) {
+        let finalizers: Vec<&str> =
+            meta.finalizers.iter().map(String::as_str).chain(std::iter::once(TRACKING)).collect();
+        patch.insert("finalizers".to_owned(), json!(finalizers));
+    }
+    change_owners_and(cx, of, record, patch, |owners| owners.push(controller_reference(resource, owner)))
+        .await
 }

@@ -3,7 +3,7 @@
 //! An owner is known by its uid: a namesake does not count. What cannot be looked up (an unknown kind, or an
 //! owner in a namespace for an object without one) keeps its dependents: nothing is deleted on a guess.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::graph::{Meta, ObjectKey, Owner};
 use super::object::{is_gone, merge, or_gone};
@@ -236,6 +236,17 @@ pub(super) async fn change_owners(
     record: &Record,
     change: impl FnOnce(&mut Vec<Value>),
 ) -> Result<(), Status> {
+    change_owners_and(cx, resource, record, Map::new(), change).await
+}
+
+/// The same, together with other metadata.
+pub(super) async fn change_owners_and(
+    cx: &Context,
+    resource: &std::sync::Arc<Resource>,
+    record: &Record,
+    mut metadata: Map<String, Value>,
+    change: impl FnOnce(&mut Vec<Value>),
+) -> Result<(), Status> {
     let object = record.value();
     let before =
         object.pointer("/metadata/ownerReferences").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -244,10 +255,11 @@ pub(super) async fn change_owners(
     if owners == before {
         return Ok(());
     }
-    let patch = merge(json!({"metadata": {
-        "ownerReferences": if owners.is_empty() { Value::Null } else { Value::Array(owners) },
-        "resourceVersion": record.rv.to_string(), "uid": record.uid,
-    }}));
+    let owners = if owners.is_empty() { Value::Null } else { Value::Array(owners) };
+    metadata.insert("ownerReferences".to_owned(), owners);
+    metadata.insert("resourceVersion".to_owned(), json!(record.rv.to_string()));
+    metadata.insert("uid".to_owned(), json!(record.uid));
+    let patch = merge(json!({"metadata": metadata}));
     or_gone(cx.client.patch(resource, &record.namespace, &record.name, None, &patch).await).map(|_| ())
 }
 

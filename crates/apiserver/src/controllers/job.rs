@@ -44,8 +44,7 @@ pub(super) async fn sync(cx: &Context, key: &Key) -> Outcome {
     if finish::is_finished(&job) {
         return expire(cx, &jobs, &job).await;
     }
-    let managed = text(&job, "/spec/managedBy");
-    if !matches!(managed, "" | "kubernetes.io/job-controller") {
+    if !is_ours(&job) {
         return Ok(None);
     }
     let Ok(selector) = Labels::from_object(job.pointer("/spec/selector")) else { return Ok(None) };
@@ -107,15 +106,37 @@ pub(super) async fn sync(cx: &Context, key: &Key) -> Outcome {
     })
 }
 
-/// A pod whose job is gone needs no counting.
+/// A pod that no job will count loses its finalizer, or it could never be deleted.
 pub(super) async fn forget_pod(cx: &Context, key: &Key) -> Outcome {
-    let Some(pod) = cx.pods().get(&key.namespace, &key.name) else { return Ok(None) };
-    let Some(owner) = pod.controller.clone() else { return Ok(None) };
-    let job = cx.client.server().store().get("batch/jobs", &key.namespace, &owner.name);
-    if pod.tracked && job.is_none_or(|job| job.uid != owner.uid) {
+    // From the store: a job may have adopted the pod since the event.
+    let Some(record) = cx.client.server().store().get("/pods", &key.namespace, &key.name) else {
+        return Ok(None);
+    };
+    let pod = Pod::read(&record);
+    if pod.tracked && is_forgotten(cx, &pod) {
         untrack(cx, &pod).await?;
     }
     Ok(None)
+}
+
+/// Whether no job counts a pod with the finalizer of jobs: nobody controls it, its job is gone, or it leaves after its
+/// job has ended.
+pub(super) fn is_forgotten(cx: &Context, pod: &Pod) -> bool {
+    let Some(owner) = &pod.controller else { return true };
+    if (&*owner.api_version, &*owner.kind) != ("batch/v1", "Job") {
+        return false;
+    }
+    let job = cx.client.server().store().get("batch/jobs", &pod.record.namespace, &owner.name);
+    let Some(job) = job.filter(|job| job.uid == owner.uid) else { return true };
+    pod.record.deleting && {
+        let job = job.value();
+        is_ours(&job) && finish::is_finished(&job)
+    }
+}
+
+/// Whether nobody else manages the job.
+fn is_ours(job: &Value) -> bool {
+    matches!(text(job, "/spec/managedBy"), "" | "kubernetes.io/job-controller")
 }
 
 /// Takes the finalizer off a pod.

@@ -9,6 +9,7 @@ use super::object::{annotate, deleting, items, merge, or_gone, set, text};
 use super::recorder::Involved;
 use super::{Context, Key, Outcome};
 use crate::registry::Resource;
+use crate::selector::Labels;
 use crate::status::Status;
 use crate::store::Record;
 use kruise_api::kubernetes::quantity::Quantity;
@@ -119,26 +120,45 @@ fn is_free(volume: &Value, claim: &Value) -> bool {
     }
 }
 
-/// The volume that is kept for the claim, or the smallest free one, of the claim's class that is big enough and has the
-/// claim's modes.
+/// The volume that is kept for the claim, or the smallest free one of the claim's class that its selector wants. Either
+/// is big enough and has the claim's modes. Who keeps a volume for a claim need not think of its class.
 fn available(cx: &Context, claim: &Value) -> Option<Value> {
     let size = |object: &Value, path: &str| {
         object.pointer(path).and_then(|size| Quantity::from_json(size).ok()).map_or(0, |size| size.value())
     };
     let need = size(claim, "/spec/resources/requests/storage");
+    let selector = match claim.pointer("/spec/selector") {
+        None | Some(Value::Null) => None,
+        selector => Some(Labels::from_object(selector).unwrap_or_else(|_| Labels::nothing())),
+    };
+    let is_kept = |volume: &Value| volume.pointer("/spec/claimRef").is_some();
+    let same = |volume: &Value, key: &str| {
+        text(volume, &format!("/spec/{key}")) == text(claim, &format!("/spec/{key}"))
+    };
     let (_, volumes) = cx.client.server().store().list("/persistentvolumes", None);
-    let fits =
-        volumes.iter().filter(|record| !record.deleting).map(|record| record.value()).filter(|volume| {
-            let modes = items(volume, "/spec/accessModes");
-            is_free(volume, claim)
-                && text(volume, "/spec/storageClassName") == text(claim, "/spec/storageClassName")
-                && size(volume, "/spec/capacity/storage") >= need
-                && items(claim, "/spec/accessModes").iter().all(|mode| modes.contains(mode))
-        });
-    fits.min_by_key(|volume| {
-        let kept = volume.pointer("/spec/claimRef").is_some();
-        (!kept, size(volume, "/spec/capacity/storage"), text(volume, "/metadata/name").to_owned())
+    let candidates = volumes.iter().filter(|record| !record.deleting).filter_map(|record| {
+        let volume = record.value();
+        let selected = || selector.as_ref().is_none_or(|wanted| wanted.matches_by(|key| record.label(key)));
+        let modes = items(&volume, "/spec/accessModes");
+        let fits = is_free(&volume, claim)
+            && size(&volume, "/spec/capacity/storage") >= need
+            && items(claim, "/spec/accessModes").iter().all(|mode| modes.contains(mode))
+            && volume_mode(&volume) == volume_mode(claim)
+            && same(&volume, "volumeAttributesClassName")
+            && (is_kept(&volume) || (same(&volume, "storageClassName") && selected()));
+        fits.then_some(volume)
+    });
+    candidates.min_by_key(|volume| {
+        let name = text(volume, "/metadata/name").to_owned();
+        (!is_kept(volume), size(volume, "/spec/capacity/storage"), name)
     })
+}
+
+fn volume_mode(object: &Value) -> &str {
+    match text(object, "/spec/volumeMode") {
+        "" => "Filesystem",
+        mode => mode,
+    }
 }
 
 /// Makes a volume for a claim.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::graph::Owner;
 use super::object::{controller_of, text};
 use super::pods::Pod;
-use super::{Context, Key, Work, cronjob, daemonset, endpoints, furnish, garbage, lock};
+use super::{Context, Key, Work, cronjob, daemonset, endpoints, furnish, garbage, job, lock};
 use crate::registry::Resource;
 use crate::selector::Labels;
 use crate::store::{Event, EventKind, Record};
@@ -175,7 +175,7 @@ fn pod(cx: &Context, before: Option<&Pod>, after: Option<&Pod>, keys: &mut Vec<K
     }
 }
 
-/// A pod on a node may have to leave it; a pod whose job is gone has nobody to count it.
+/// A pod on a node may have to leave it; a pod that no job counts needs no finalizer.
 fn place(cx: &Context, before: Option<&Pod>, after: Option<&Pod>, keys: &mut Vec<Key>) {
     let Some(pod) = after else { return };
     let (namespace, name) = (&pod.record.namespace, &pod.record.name);
@@ -183,11 +183,8 @@ fn place(cx: &Context, before: Option<&Pod>, after: Option<&Pod>, keys: &mut Vec
         keys.push(Key::new(Work::Evict, namespace, name));
         keys.push(Key::new(Work::Collect, namespace, name));
     }
-    if let Some(owner) = pod.controller.as_ref().filter(|owner| pod.tracked && &*owner.kind == "Job") {
-        let job = cx.client.server().store().get("batch/jobs", namespace, &owner.name);
-        if job.is_none_or(|job| job.uid != owner.uid) {
-            keys.push(Key::new(Work::JobPod, namespace, name));
-        }
+    if pod.tracked && job::is_forgotten(cx, pod) {
+        keys.push(Key::new(Work::JobPod, namespace, name));
     }
 }
 

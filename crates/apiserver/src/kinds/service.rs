@@ -6,22 +6,23 @@ use crate::selector::syntax;
 use kruise_api::kubernetes::validation::names;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 const NULL: &Value = &Value::Null;
 
 pub(super) fn validate(object: &Value) -> Vec<Error> {
-    let mut found = Vec::new();
     let spec = object.get("spec").unwrap_or(NULL);
     let kind = text(spec, "type");
+    // Whoever gives addresses looks at them first, and says nothing else.
+    let found = if kind == "ExternalName" { Vec::new() } else { address_errors(spec) };
+    if !found.is_empty() {
+        return found;
+    }
+    let mut found = Vec::new();
     let headless = text(spec, "clusterIP") == "None";
     let ports = list(spec, "ports");
     if ports.is_empty() && !headless && kind != "ExternalName" {
         found.push(Error::required("spec.ports", ""));
-    }
-    let address = text(spec, "clusterIP");
-    if !matches!(address, "" | "None") && address.parse::<std::net::IpAddr>().is_err() {
-        let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-        found.push(Error::invalid("spec.clusterIPs[0]", address, detail));
     }
     match kind {
         "LoadBalancer" | "NodePort" if headless => {
@@ -32,7 +33,9 @@ pub(super) fn validate(object: &Value) -> Vec<Error> {
             if !list(spec, "clusterIPs").is_empty() {
                 found.push(Error::forbidden("spec.clusterIPs", "may not be set for ExternalName services"));
             }
-            match text(spec, "externalName") {
+            // A dot at the end says that nothing is to be added.
+            let name = text(spec, "externalName");
+            match name.strip_suffix('.').unwrap_or(name) {
                 "" => found.push(Error::required("spec.externalName", "")),
                 name => {
                     let rules = names::dns_subdomain(name).into_iter();
@@ -40,14 +43,9 @@ pub(super) fn validate(object: &Value) -> Vec<Error> {
                 }
             }
         }
-        "ClusterIP" | "LoadBalancer" | "NodePort" => {}
-        "" => found.push(Error::required("spec.type", "")),
-        other => {
-            let allowed = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
-            found.push(Error::not_supported("spec.type", other, &allowed));
-        }
+        _ => {}
     }
-    validate_ports(&mut found, ports, kind);
+    validate_ports(&mut found, ports);
     for (key, value) in super::object::entries(spec, "selector") {
         let keys = syntax::qualified_name(key).into_iter();
         found.extend(keys.map(|rule| Error::invalid("spec.selector", key, rule)));
@@ -60,11 +58,64 @@ pub(super) fn validate(object: &Value) -> Vec<Error> {
         "" => found.push(Error::required("spec.sessionAffinity", "")),
         other => found.push(Error::not_supported("spec.sessionAffinity", other, &["ClientIP", "None"])),
     }
+    match kind {
+        "ClusterIP" | "ExternalName" | "LoadBalancer" | "NodePort" => {}
+        "" => found.push(Error::required("spec.type", "")),
+        other => {
+            let allowed = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
+            found.push(Error::not_supported("spec.type", other, &allowed));
+        }
+    }
+    validate_numbers(&mut found, ports, kind);
     found
 }
 
-fn validate_ports(found: &mut Vec<Error>, ports: &[Value], kind: &str) {
-    let (mut names_seen, mut numbers_seen) = (BTreeSet::new(), BTreeSet::new());
+/// The list of addresses, which begins with the one that older clients know. This cluster has addresses of one family.
+fn address_errors(spec: &Value) -> Vec<Error> {
+    let (address, all) = (text(spec, "clusterIP"), list(spec, "clusterIPs"));
+    let about_all = |detail: &str| Error::invalid("spec.clusterIPs", all.to_vec(), detail);
+    let mut found = Vec::new();
+    match all.first() {
+        Some(_) if address.is_empty() => {
+            found.push(about_all("must be empty when `clusterIP` is not specified"));
+        }
+        Some(first) if first.as_str() != Some(address) => {
+            found.push(about_all("first value must match `clusterIP`"));
+        }
+        _ => {}
+    }
+    let mut bad = Vec::new();
+    for (index, one) in all.iter().enumerate() {
+        let one = one.as_str().unwrap_or_default();
+        if index == 0 && one == "None" {
+            bad.extend((all.len() > 1).then(|| about_all("'None' must be the first and only value")));
+        } else if one.parse::<IpAddr>().is_err() {
+            let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+            bad.push(Error::invalid(format!("spec.clusterIPs[{index}]"), one, detail));
+        }
+    }
+    let readable = bad.is_empty();
+    found.append(&mut bad);
+    if all.len() > 2 {
+        found.push(about_all("may only hold up to 2 values"));
+    }
+    if !readable || all.len() < 2 {
+        return found;
+    }
+    let is_v6 = |one: &Value| one.as_str().is_some_and(|one| one.contains(':'));
+    if all.len() > 2 || all.iter().filter(|one| is_v6(one)).count() != 1 {
+        found.push(about_all("may specify no more than one IP for each IP family"));
+    }
+    if found.is_empty() && text(spec, "ipFamilyPolicy") == "SingleStack" {
+        let detail =
+            "must be 'RequireDualStack' or 'PreferDualStack' when multiple cluster IPs are specified";
+        found.push(Error::invalid("spec.ipFamilyPolicy", "SingleStack", detail));
+    }
+    found
+}
+
+fn validate_ports(found: &mut Vec<Error>, ports: &[Value]) {
+    let mut names_seen = BTreeSet::new();
     for (index, port) in ports.iter().enumerate() {
         let path = format!("spec.ports[{index}]");
         let name = text(port, "name");
@@ -102,21 +153,45 @@ fn validate_ports(found: &mut Vec<Error>, ports: &[Value], kind: &str) {
             }
             _ => {}
         }
-        if kind == "ClusterIP" && integer(port, "nodePort").unwrap_or_default() != 0 {
-            let detail = "may not be used when `type` is 'ClusterIP'";
-            found.push(Error::forbidden(format!("{path}.nodePort"), detail));
+    }
+}
+
+/// Which numbers ports may have beside each other.
+fn validate_numbers(found: &mut Vec<Error>, ports: &[Value], kind: &str) {
+    let node_port = |port: &Value| integer(port, "nodePort").filter(|number| *number != 0);
+    for (index, _) in
+        ports.iter().enumerate().filter(|(_, port)| kind == "ClusterIP" && node_port(port).is_some())
+    {
+        let detail = "may not be used when `type` is 'ClusterIP'";
+        found.push(Error::forbidden(format!("spec.ports[{index}].nodePort"), detail));
+    }
+    let mut seen = BTreeSet::new();
+    for (index, port) in ports.iter().enumerate() {
+        if let Some(number) = node_port(port).filter(|number| !seen.insert((text(port, "protocol"), *number)))
+        {
+            found.push(Error::duplicate(format!("spec.ports[{index}].nodePort"), number));
         }
-        if !numbers_seen.insert((protocol, number)) {
+    }
+    let mut seen = BTreeSet::new();
+    for (index, port) in ports.iter().enumerate() {
+        let (protocol, number) = (text(port, "protocol"), integer(port, "port").unwrap_or_default());
+        if !seen.insert((protocol, number)) {
             let key = serde_json::json!({"protocol": protocol, "port": number});
-            found.push(Error::duplicate(path, key));
+            found.push(Error::duplicate(format!("spec.ports[{index}]"), key));
         }
     }
 }
 
 pub(super) fn validate_update(object: &Value, old: &Value) -> Vec<Error> {
-    let mut found = validate(object);
     let (spec, old_spec) = (object.get("spec").unwrap_or(NULL), old.get("spec").unwrap_or(NULL));
     let before = text(old_spec, "clusterIP");
+    if text(spec, "type") != "ExternalName" {
+        let found = address_errors(spec);
+        if !found.is_empty() {
+            return found;
+        }
+    }
+    let mut found = Vec::new();
     let keeps = text(spec, "type") != "ExternalName" && text(old_spec, "type") != "ExternalName";
     if keeps && !before.is_empty() && text(spec, "clusterIP") != before {
         let now: Vec<Value> = match list(spec, "clusterIPs") {
@@ -126,5 +201,6 @@ pub(super) fn validate_update(object: &Value, old: &Value) -> Vec<Error> {
         let detail = "may not change once set";
         found.push(Error::invalid("spec.clusterIPs[0]", Value::Array(now), detail));
     }
+    found.extend(validate(object));
     found
 }

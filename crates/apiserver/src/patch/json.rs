@@ -10,7 +10,7 @@ use json_patch::{
 };
 use serde_json::Value;
 
-use super::{MAX_DEPTH, decoding, depth, unmarshal_error};
+use super::{MAX_DEPTH, decoding, depth, depth_and_size, unmarshal_error};
 use crate::status::Status;
 
 /// The most operations that one patch may have.
@@ -18,6 +18,10 @@ pub const MAX_OPERATIONS: usize = 10_000;
 
 /// The most bytes that all copies of one patch may make together.
 pub const MAX_COPY_BYTES: usize = 3 * 1024 * 1024;
+
+/// The most values that all moves and copies of one patch may have looked at together. Moving is cheap, but how deep the
+/// moved part reaches is counted each time.
+pub const MAX_VISITED: usize = 4_000_000;
 
 /// Why a patch cannot be carried out; clients of the API see only `422`, webhook authors see this.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -95,9 +99,9 @@ impl Operations {
 
     /// Carries out all operations, or none.
     pub fn apply(&self, mut object: Value) -> Result<Value, Error> {
-        let mut copied = 0;
+        let mut spent = Spent::default();
         for (index, operation) in self.operations.iter().enumerate() {
-            operation.apply(&mut object, &mut copied).map_err(|why| Error {
+            operation.apply(&mut object, &mut spent).map_err(|why| Error {
                 index,
                 op: operation.op.clone(),
                 path: operation.path.clone().unwrap_or_default(),
@@ -108,8 +112,27 @@ impl Operations {
     }
 }
 
+/// What the operations of a patch have cost so far.
+#[derive(Default)]
+struct Spent {
+    copied: usize,
+    visited: usize,
+}
+
+impl Spent {
+    /// Refuses what would become too deep, once the way there was not too long.
+    fn within_depth(&mut self, path: &PointerBuf, value: &Value) -> Result<(), String> {
+        let (depth, visited) = depth_and_size(value);
+        self.visited += visited;
+        if self.visited > MAX_VISITED {
+            return Err(format!("the moves and copies look at more than {MAX_VISITED} values"));
+        }
+        check_levels(path.count() + depth)
+    }
+}
+
 impl Operation {
-    fn apply(&self, object: &mut Value, copied: &mut usize) -> Result<(), String> {
+    fn apply(&self, object: &mut Value, spent: &mut Spent) -> Result<(), String> {
         let is_added = matches!(self.op.as_str(), "add" | "move" | "copy");
         let path = counted_from_start(pointer(self.path.as_deref(), "path")?, object, is_added);
         let from =
@@ -137,7 +160,7 @@ impl Operation {
                 let source = object.resolve(&from).map_err(|error| error.to_string())?;
                 // What does not go deeper need not be measured: thousands of moves of something large would take long.
                 if path.count() > from.count() {
-                    within_depth(&path, source)?;
+                    spent.within_depth(&path, source)?;
                 }
                 PatchOperation::Move(MoveOperation { from, path })
             }
@@ -149,9 +172,9 @@ impl Operation {
             "copy" => {
                 let from = from()?;
                 let source = object.resolve(&from).map_err(|error| error.to_string())?;
-                within_depth(&path, source)?;
-                *copied += source.to_string().len();
-                if *copied > MAX_COPY_BYTES {
+                spent.within_depth(&path, source)?;
+                spent.copied += source.to_string().len();
+                if spent.copied > MAX_COPY_BYTES {
                     return Err(format!("the copies have more than {MAX_COPY_BYTES} bytes"));
                 }
                 PatchOperation::Copy(CopyOperation { from, path })
@@ -199,10 +222,14 @@ fn lacks_field(object: &Value, path: &PointerBuf) -> bool {
 }
 
 fn within_depth(path: &PointerBuf, value: &Value) -> Result<(), String> {
-    if path.count() + depth(value) > MAX_DEPTH {
-        return Err(format!("the result would be nested more than {MAX_DEPTH} levels deep"));
+    check_levels(path.count() + depth(value))
+}
+
+fn check_levels(levels: usize) -> Result<(), String> {
+    match levels > MAX_DEPTH {
+        true => Err(format!("the result would be nested more than {MAX_DEPTH} levels deep")),
+        false => Ok(()),
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -319,6 +346,19 @@ mod tests {
             let ops = ops.into_iter().map(|(op, path, from, value)| json!({"op": op, "path": path, "from": from, "value": value}));
             let _ = apply(json!({"a": object}), &Value::Array(ops.collect()));
         }
+    }
+
+    #[test]
+    fn moves_cannot_look_at_values_without_bound() {
+        let moves = |times: usize| {
+            let there = json!({"op": "move", "from": "/a", "path": "/b/a"});
+            let back = json!({"op": "move", "from": "/b/a", "path": "/a"});
+            Value::from([there, back].into_iter().cycle().take(times * 2).collect::<Vec<_>>())
+        };
+        let object = json!({"a": vec![0; 9_999], "b": {}});
+        assert_eq!(apply(object.clone(), &moves(400)), Ok(object.clone()));
+        let error = apply(object, &moves(401)).unwrap_err();
+        assert!(error.contains("look at more than 4000000 values"), "{error}");
     }
 
     #[test]

@@ -111,6 +111,7 @@ const POD_FIELDS: &[&str] = &[
     "spec.hostNetwork",
     "status.phase",
     "status.podIP",
+    "status.podIPs",
     "status.nominatedNodeName",
 ];
 
@@ -164,7 +165,7 @@ const ROWS: &[Row] = &[
     Row { kind: "ControllerRevision", plural: "controllerrevisions", singular: "controllerrevision", categories: &[], subs: &[], status: StatusPart::None, generation: false, ..APPS },
     Row { kind: "DaemonSet", plural: "daemonsets", singular: "daemonset", short: &["ds"], subs: &[STATUS], ..APPS },
     Row { kind: "Deployment", plural: "deployments", singular: "deployment", short: &["deploy"], ..APPS },
-    Row { kind: "ReplicaSet", plural: "replicasets", singular: "replicaset", short: &["rs"], selectable: &["status.replicas"], ..APPS },
+    Row { kind: "ReplicaSet", plural: "replicasets", singular: "replicaset", short: &["rs"], ..APPS },
     Row { kind: "StatefulSet", plural: "statefulsets", singular: "statefulset", short: &["sts"], ..APPS },
     Row { kind: "HorizontalPodAutoscaler", plural: "horizontalpodautoscalers", singular: "horizontalpodautoscaler", short: &["hpa"], group: "autoscaling", version: "v1", categories: &["all"], generation: false, table: Some(("autoscaling/horizontalpodautoscalers", "autoscaling/v2")), ..WORKLOAD },
     Row { kind: "HorizontalPodAutoscaler", plural: "horizontalpodautoscalers", singular: "horizontalpodautoscaler", short: &["hpa"], group: "autoscaling", version: "v2", categories: &["all"], generation: false, table: Some(("autoscaling/horizontalpodautoscalers", "autoscaling/v2")), ..WORKLOAD },

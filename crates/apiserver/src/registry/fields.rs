@@ -29,7 +29,7 @@ fn value(kind: &str, object: &Value, label: &str) -> Option<String> {
         ("Pod", "spec.hostNetwork") => Some(text(at(object, label)).unwrap_or_else(|| "false".to_owned())),
         ("Node", "spec.unschedulable") => Some(text(at(object, label)).unwrap_or_else(|| "false".to_owned())),
         ("Job", "status.successful") => Some(number(at(object, "status.succeeded"))),
-        ("ReplicaSet" | "ReplicationController", "status.replicas") => Some(number(at(object, label))),
+        ("ReplicationController", "status.replicas") => Some(number(at(object, label))),
         ("Event", _) => event(object, label),
         _ => text(at(object, label)),
     }
@@ -48,15 +48,17 @@ fn event(object: &Value, label: &str) -> Option<String> {
 
 /// The name under which a selector's field is kept, if the resource supports it.
 pub fn canonical<'l>(resource: &Resource, label: &'l str) -> Option<Cow<'l, str>> {
-    if label == "metadata.name" || (label == "metadata.namespace" && resource.namespaced) {
+    // Kinds without fields of their own have those of all kinds, even if they are in no namespace.
+    let is_plain = !resource.custom && resource.selectable.is_empty();
+    if label == "metadata.name" || (label == "metadata.namespace" && (resource.namespaced || is_plain)) {
         return Some(label.into());
     }
     let label: Cow<'l, str> = match (resource.group.as_ref(), label) {
         ("events.k8s.io", "reportingController") => "reportingComponent".into(),
-        ("events.k8s.io", _) => match label.strip_prefix("regarding.") {
-            Some(rest) => format!("involvedObject.{rest}").into(),
-            None => label.into(),
-        },
+        ("events.k8s.io", "reason" | "type") => label.into(),
+        ("events.k8s.io", _) => format!("involvedObject.{}", label.strip_prefix("regarding.")?).into(),
+        // Clients of long ago say it so.
+        ("", "spec.host") if resource.kind == "Pod" => "spec.nodeName".into(),
         _ => label.into(),
     };
     resource.selectable.iter().any(|known| **known == *label).then_some(label)

@@ -9,6 +9,7 @@ use super::update::report_unknown;
 use super::{Target, WriteOptions, limits, managed, meta, plugins, quota, strategy};
 use crate::admission::{Attributes, Operation};
 use crate::apply::Managed;
+use crate::kinds;
 use crate::server::ApiServer;
 use crate::status::Status;
 use crate::store::{Record, Refused};
@@ -99,20 +100,23 @@ impl ApiServer {
         }
         strategy::prepare_create(self, resource, &mut object);
         let name = text(&object, "name");
+        // As in the real server, what is to be given out is looked at before the rest of the object.
+        strategy::service::chosen::check(self, resource, &object, None)?;
         let mut errors = meta::validate(resource, &object);
         errors.extend(resource.rules.validate_create(resource, &object));
-        if errors.is_empty() && resource.table.as_ref() == "/services" {
-            errors.extend(strategy::service::chosen::mistake(self, &object, None));
-        }
         if !errors.is_empty() {
             return Err(Status::invalid(resource.group_kind(), &name, errors));
         }
+        kinds::warnings(resource, &object, None).into_iter().for_each(|text| options.warnings.add(text));
         let named = Attributes { name: &name, ..attributes_of(&attributes) };
         for hook in &hooks {
             hook.validate(&named, Some(&object)).await?;
         }
         limits::check(self, resource, &target.namespace, &name, &object)?;
         // Right before storing. What another thread stores at this moment is not counted.
+        if !hooks.is_empty() {
+            strategy::service::chosen::check(self, resource, &object, None)?;
+        }
         quota::admit(self, resource, &target.namespace, &name, &object)?;
         let mut draft = self.draft(resource, object).await?;
         draft.managed = managed;

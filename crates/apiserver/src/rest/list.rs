@@ -87,31 +87,22 @@ fn matches_object(fields: &Fields, record: &Record) -> bool {
 /// Parses a field selector and renames its fields to those that records keep.
 fn known_fields(resource: &Resource, text: &str) -> Result<Fields, Status> {
     let parsed = Fields::parse(text).map_err(|error| Status::bad_request(error.0))?;
-    let mut renamed = false;
-    for term in parsed.terms() {
-        match fields::canonical(resource, &term.field) {
-            Some(name) => renamed |= name != term.field,
-            None if resource.custom => {
-                return Err(Status::bad_request(format!("field label not supported: {}", term.field)));
-            }
-            None => return Err(Status::bad_request(unsupported(resource, &term.field))),
-        }
-    }
-    if !renamed {
-        return Ok(parsed);
-    }
-    let text =
-        text.replace("regarding.", "involvedObject.").replace("reportingController", "reportingComponent");
-    Fields::parse(&text).map_err(|error| Status::bad_request(error.0))
+    let rename = |label: &str| match fields::canonical(resource, label) {
+        Some(name) => Ok(name.into_owned()),
+        None => Err(Status::bad_request(unsupported(resource, label))),
+    };
+    parsed.renamed(rename)
 }
 
 /// The words differ between kinds that have fields of their own and kinds that have none.
 fn unsupported(resource: &Resource, label: &str) -> String {
-    if resource.selectable.is_empty() {
+    if !resource.custom && resource.selectable.is_empty() {
         format!(
             "{} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
             field::quote(label)
         )
+    } else if resource.group == "batch" && resource.kind == "Job" {
+        format!("field label {} not supported for Job", field::quote(label))
     } else {
         format!("field label not supported: {label}")
     }

@@ -67,10 +67,29 @@ pub(crate) fn mutate(attributes: &Attributes<'_>, object: &mut Value) -> Result<
             kinds::admit_pod(object, value, &preemption);
             service_account(server, resource, namespace, object)?;
             limits::fill(server, namespace, object);
+            let node = at(object, "/spec/nodeName").and_then(Value::as_str).unwrap_or_default().to_owned();
+            topology_labels(server, &node, object);
         }
         _ => {}
     }
     Ok(())
+}
+
+/// Labels of a node that say where it stands.
+const TOPOLOGY: [&str; 2] = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
+
+/// A pod, or the binding that brings a pod to its node, says where the node stands.
+pub(super) fn topology_labels(server: &ApiServer, node: &str, object: &mut Value) {
+    let Some(node) = server.store().get("/nodes", "", node) else { return };
+    for key in TOPOLOGY {
+        let Some(value) = node.label(key) else { continue };
+        let Some(map) = object.as_object_mut() else { return };
+        let meta = map.entry("metadata").or_insert_with(|| json!({}));
+        let labels = meta.as_object_mut().map(|meta| meta.entry("labels").or_insert_with(|| json!({})));
+        if let Some(labels) = labels.and_then(Value::as_object_mut) {
+            labels.insert(key.to_owned(), json!(value));
+        }
+    }
 }
 
 /// The account must exist.

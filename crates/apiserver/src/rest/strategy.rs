@@ -29,7 +29,7 @@ pub(super) fn prepare_create(server: &ApiServer, resource: &Resource, object: &m
     }
     match resource.table.as_ref() {
         "/namespaces" => namespace(map),
-        "/services" => service::allocate(server, object),
+        "/services" => service::allocate(server, object, None),
         "apps/daemonsets" => set_template_generation(object, 1),
         _ => {}
     }
@@ -100,7 +100,7 @@ pub(super) fn prepare_update(
             }
             if resource.table.as_ref() == "/services" {
                 service::keep(object, old);
-                service::allocate(server, object);
+                service::allocate(server, object, Some(old));
             }
             if resource.table.as_ref() == "apps/daemonsets" {
                 let changed = at(object, "/spec/template") != at(old, "/spec/template");
@@ -160,6 +160,7 @@ fn status_write(resource: &Resource, object: &mut Value, old: &Value) {
         {
             status.insert("qosClass".to_owned(), qos);
         }
+        keep_observed_generations(object, old);
         return;
     }
     // Kinds whose strategy protects the spec only; the others reset the metadata too.
@@ -191,6 +192,38 @@ fn status_write(resource: &Resource, object: &mut Value, old: &Value) {
         };
     }
     *object = result;
+}
+
+/// A client that does not know which generation of a pod was seen does not make it unseen.
+fn keep_observed_generations(pod: &mut Value, old: &Value) {
+    const KEY: &str = "observedGeneration";
+    fn seen(part: &Value) -> Option<&Value> {
+        part.get(KEY).filter(|seen| seen.as_i64().is_some_and(|seen| seen != 0))
+    }
+    fn keep(part: &mut Value, before: &Value) {
+        if let (None, Some(before)) = (seen(part), seen(before))
+            && let Some(part) = part.as_object_mut()
+        {
+            part.insert(KEY.to_owned(), before.clone());
+        }
+    }
+    let (Some(status), Some(before)) = (pod.get_mut("status"), old.get("status")) else { return };
+    keep(status, before);
+    let list = |status: &Value| -> Vec<Value> {
+        status.get("conditions").and_then(Value::as_array).cloned().unwrap_or_default()
+    };
+    let mut known: Vec<Value> =
+        list(before).into_iter().filter(|condition| condition.get(KEY).is_some()).collect();
+    if known.is_empty() {
+        return;
+    }
+    for condition in status.get_mut("conditions").and_then(Value::as_array_mut).into_iter().flatten() {
+        // There may be several of one type; they are told apart by their order.
+        let same = |known: &Value| known.get("type") == condition.get("type");
+        if let Some(at) = known.iter().position(same) {
+            keep(condition, &known.remove(at));
+        }
+    }
 }
 
 /// Keeps everything of the old object except what `merge` takes from the new spec.

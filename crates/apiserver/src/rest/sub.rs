@@ -119,13 +119,15 @@ impl ApiServer {
         source.log(record, &request).await.map(Answer::Text)
     }
 
-    /// Runs the hooks over what was posted to a subresource.
+    /// Runs the hooks over what was posted to a subresource. `check` looks at what they made of it, before any of them
+    /// may refuse it.
     async fn admit_sub(
         &self,
         target: &Target,
         operation: Operation,
         object: &mut Value,
         old: Option<&Value>,
+        check: fn(&Value) -> Result<(), Status>,
         options: &WriteOptions,
     ) -> Result<(), Status> {
         let hooks = self.admission(operation, &target.resource, target.subresource.as_deref());
@@ -150,6 +152,7 @@ impl ApiServer {
         for hook in &hooks {
             hook.mutate(&attributes, object).await?;
         }
+        check(object)?;
         for hook in &hooks {
             hook.validate(&attributes, Some(object)).await?;
         }

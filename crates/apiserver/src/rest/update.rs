@@ -11,6 +11,7 @@ use super::{FieldValidation, Target, WriteOptions, Written, managed, meta, plugi
 use crate::admission::{Attributes, Operation, Warnings};
 use crate::apply::Managed;
 use crate::field;
+use crate::kinds;
 use crate::patch::{Applying, Patch, undecodable};
 use crate::registry::Resource;
 use crate::server::ApiServer;
@@ -199,6 +200,10 @@ impl ApiServer {
             for hook in &hooks {
                 hook.validate(&attributes, Some(&object)).await?;
             }
+            // Others may have stored services while the hooks were asked.
+            if !hooks.is_empty() && target.subresource.is_none() {
+                strategy::service::chosen::check(self, resource, &object, Some(&old))?;
+            }
             match self.commit(target, &record, object, managed, &old, spec, options.dry_run).await? {
                 Ok(record) => return Ok(record),
                 Err(Refused::Moved) if !pinned && tries < PATCH_TRIES => {}
@@ -227,19 +232,22 @@ impl ApiServer {
                 drop_empty(meta, key);
             }
         }
+        if subresource.is_none() {
+            strategy::service::chosen::check(self, resource, object, Some(old))?;
+        }
         // The real server checks metadata for all kinds first, and once more with the rules of the kind.
         let mut errors = meta::validate_update(object, old);
         errors.extend_from_within(..);
         errors.extend(resource.rules.validate_update(resource, object, old, subresource));
-        if errors.is_empty() && subresource.is_none() && resource.table.as_ref() == "/services" {
-            errors.extend(strategy::service::chosen::mistake(self, object, Some(old)));
-        }
         let errors = warnings.told(errors);
-        if errors.is_empty() {
-            Ok(())
-        } else {
-            Err(Status::invalid(resource.group_kind(), &target.name, errors))
+        if !errors.is_empty() {
+            return Err(Status::invalid(resource.group_kind(), &target.name, errors));
         }
+        if subresource.is_none() {
+            let told = kinds::warnings(resource, object, Some(old));
+            told.into_iter().for_each(|text| warnings.add(text));
+        }
+        Ok(())
     }
 
     /// Stores a changed object; or nothing, if nothing changed; or removes it, if this was the last thing its

@@ -152,6 +152,7 @@ fn versions(spec: &Value, before: &[Value], path: &Path<'_>, errors: &mut Vec<Er
             errors.push(Error::invalid(own.child("name"), name, broken.join(",")));
         }
         seen.insert(name);
+        deprecation_warning(version, &own, errors);
         if version.pointer("/schema/openAPIV3Schema").is_none() {
             let schema = own.child("schema");
             errors.push(Error::required(schema.child("openAPIV3Schema"), ""));
@@ -184,6 +185,33 @@ fn versions(spec: &Value, before: &[Value], path: &Path<'_>, errors: &mut Vec<Er
         }
     });
     selectable::validate(versions, path, errors);
+}
+
+/// What users of a version are told must fit into a header.
+fn deprecation_warning(version: &Value, path: &Path<'_>, errors: &mut Vec<Error>) {
+    let Some(text) = version.get("deprecationWarning").and_then(Value::as_str) else { return };
+    let path = path.child("deprecationWarning");
+    let mut wrong = |why: &str| errors.push(Error::invalid(path, text, why));
+    if !flag(version, "deprecated") {
+        return wrong("can only be set for deprecated versions");
+    }
+    if text.len() > 256 {
+        wrong("must be <= 256 characters long");
+    }
+    if text.is_empty() {
+        wrong("must not be an empty string");
+    }
+    if let Some((index, _)) = text.char_indices().find(|(_, letter)| !is_printable(*letter)) {
+        wrong(&format!(
+            "must only contain printable UTF-8 characters; non-printable character found at index {index}"
+        ));
+    }
+}
+
+/// Everything but control and format characters, spaces other than the common one, and what has no meaning. Those are
+/// what the standard library escapes, too, if marks have a letter to stand on.
+fn is_printable(letter: char) -> bool {
+    format!("a{letter}").escape_debug().last() == Some(letter)
 }
 
 /// Calls `check` on a part of each version, or once for all if it is the same in all.

@@ -50,6 +50,14 @@ impl Fields {
         Ok(Self { terms })
     }
 
+    /// The same with other names of the fields; the first that has none is an error.
+    pub(crate) fn renamed<E>(mut self, name: impl Fn(&str) -> Result<String, E>) -> Result<Self, E> {
+        for term in &mut self.terms {
+            term.field = name(&term.field)?;
+        }
+        Ok(self)
+    }
+
     /// The terms, in order of their text.
     pub fn terms(&self) -> &[Term] {
         &self.terms

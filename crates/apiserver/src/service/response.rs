@@ -80,12 +80,66 @@ pub(super) fn open_api_v2(headers: &HeaderMap) -> Response<ApiBody> {
     typed(StatusCode::OK, OPEN_API_V2, ApiBody::full(document))
 }
 
-/// Adds warnings as headers: `299 - "text"`.
+/// Adds warnings as headers: `299 - "text"`. Letters beyond ASCII are sent as they are.
 pub(super) fn warn(response: &mut Response<ApiBody>, warnings: &[String]) {
-    for text in warnings {
+    for text in sendable(warnings) {
         let quoted = text.replace('\\', "\\\\").replace('"', "\\\"");
-        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
+        if let Ok(value) = HeaderValue::from_bytes(format!("299 - \"{quoted}\"").as_bytes()) {
             response.headers_mut().append(WARNING, value);
         }
+    }
+}
+
+/// The most letters that all warnings of an answer have, before they are cut.
+const MOST_LETTERS: usize = 4 * 1024;
+/// The most letters that a warning has which is cut.
+const CUT_LETTERS: usize = 256;
+
+/// Clients refuse answers with large headers: warnings that are too much together are cut, and the last left out. What has
+/// control characters is no text for a header.
+fn sendable(warnings: &[String]) -> Vec<&str> {
+    let texts = warnings.iter().filter(|text| !text.is_empty() && !text.chars().any(char::is_control));
+    let letters = |text: &str| text.chars().count();
+    let all: usize = texts.clone().map(|text| letters(text)).sum();
+    if all <= MOST_LETTERS {
+        return texts.map(String::as_str).collect();
+    }
+    // Those up to the first that is too much are sent in any case.
+    let (mut whole, mut sent, mut shown) = (0, 0, Vec::new());
+    for text in texts {
+        if whole > MOST_LETTERS && sent >= MOST_LETTERS {
+            break;
+        }
+        whole += letters(text);
+        let end = text.char_indices().nth(CUT_LETTERS).map_or(text.len(), |(at, _)| at);
+        let cut = text.get(..end).unwrap_or(text);
+        sent += letters(cut);
+        shown.push(cut);
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_sent_as_they_are_unless_they_are_too_much() {
+        let send = |warnings: &[String]| {
+            let mut response = json(StatusCode::OK, String::new());
+            warn(&mut response, warnings);
+            let all = response.headers().get_all(WARNING).iter();
+            all.map(|value| String::from_utf8(value.as_bytes().to_vec()).unwrap()).collect::<Vec<_>>()
+        };
+        let few = ["caf\u{e9} \"\\".to_owned(), String::new(), "a\nb".to_owned(), "c".to_owned()];
+        assert_eq!(send(&few), ["299 - \"caf\u{e9} \\\"\\\\\"", "299 - \"c\""]);
+        let long = |letters: usize| "\u{e9}".repeat(letters);
+        assert_eq!(send(&[long(4096)])[0].chars().count(), 4096 + 8);
+        assert_eq!(
+            send(&[long(4096), long(1)]).iter().map(|text| text.chars().count() - 8).collect::<Vec<_>>(),
+            [256, 1]
+        );
+        let many: Vec<String> = vec![long(300); 100];
+        assert_eq!(send(&many).len(), 16, "4096 letters are 16 times 256");
     }
 }

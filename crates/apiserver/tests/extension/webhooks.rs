@@ -105,6 +105,100 @@ async fn webhooks_are_asked_about_connections() {
     assert_eq!(seen.take(), [told("/changes", "sh"), told("/refuses", "id")]);
 }
 
+/// Options of a connection have no labels, and do not even lack one.
+#[tokio::test(start_paused = true)]
+async fn a_webhook_for_some_objects_is_not_asked_about_connections() {
+    let cluster = Cluster::new();
+    cluster.serve(|_, _| async { says_no("not today") });
+    let rules = json!([{"operations": ["CONNECT"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods/*"]}]);
+    let lacks = json!({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]});
+    let refuses = hook("refuses", json!({"rules": rules, "objectSelector": lacks}));
+    configure(&cluster, "Validating", "a", &[refuses]).await;
+    let answer = cluster.get("/api/v1/namespaces/default/pods/web/exec?command=sh&stdout=1").await;
+    assert_eq!(answer.refused(), (404, "pods \"web\" not found"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scale_that_a_webhook_made_unreadable_is_refused() {
+    let cluster = Cluster::new();
+    cluster.serve(|path, _| async move {
+        let value = match path.as_str() {
+            "/float" => json!(3.0),
+            "/text" => json!("3"),
+            "/large" => json!(3_000_000_000_u64),
+            _ => json!(3),
+        };
+        patched(&json!([{"op": "add", "path": "/spec/replicas", "value": value}]))
+    });
+    cluster
+        .define(&widgets(&json!({"type": "object", "properties": {"replicas": {"type": "integer"}}})))
+        .await
+        .ok();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    cluster.post(WIDGETS, &widget("a", &json!({"replicas": 1}))).await.ok();
+    let rules =
+        json!([{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/scale"]}]);
+    let scale = format!("{WIDGETS}/a/scale");
+    for (name, found) in
+        [("float", "number 3.0"), ("text", "string"), ("large", "number 3000000000"), ("good", "")]
+    {
+        configure(&cluster, "Mutating", name, &[hook(name, json!({"rules": rules}))]).await;
+        let answer = cluster.patch(&scale, &json!({"spec": {"replicas": 2}})).await;
+        if found.is_empty() {
+            assert_eq!(answer.ok()["spec"]["replicas"], 3);
+            continue;
+        }
+        let message = format!(
+            "Internal error occurred: json: cannot unmarshal {found} into Go struct field ScaleSpec.spec.replicas of \
+             type int32"
+        );
+        assert_eq!(answer.refused(), (500, message.as_str()));
+        assert_eq!(cluster.get(&scale).await.ok()["spec"]["replicas"], 1);
+        cluster.delete(&format!("{CONFIGURATIONS}/mutatingwebhookconfigurations/{name}")).await.ok();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_port_that_is_taken_while_a_webhook_thinks_is_not_given_twice() {
+    let services = "/api/v1/namespaces/default/services";
+    let service = |name: &str, port: u32| {
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": {
+            "type": "NodePort", "ports": [{"port": 80, "nodePort": port}],
+        }})
+    };
+    let cluster = Cluster::new();
+    cluster.post(services, &service("changed", 30001)).await.ok();
+    let local = cluster.server.local();
+    cluster.serve(move |_, request| {
+        let local = local.clone();
+        async move {
+            let spec = &request["object"]["spec"];
+            if spec["ports"][0]["nodePort"] == 30002 && !request["name"].as_str().unwrap().starts_with("fast")
+            {
+                let fast = format!("fast-{}", request["name"].as_str().unwrap());
+                let resource = local.resource("", "services").unwrap();
+                let object = json!({"metadata": {"name": fast}, "spec": spec.clone()});
+                let mut object = object;
+                object["spec"]["clusterIP"].take();
+                object["spec"]["clusterIPs"].take();
+                // Only the first one gets it.
+                let _ = local.create(&resource, "default", object).await;
+            }
+            json!({"allowed": true})
+        }
+    });
+    let rules =
+        json!([{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["services"]}]);
+    configure(&cluster, "Validating", "a", &[hook("thinks", json!({"rules": rules}))]).await;
+    let taken = "spec.ports[0].nodePort: Invalid value: 30002: provided port is already allocated";
+    let refused = cluster.post(services, &service("slow", 30002)).await;
+    assert_eq!(refused.refused(), (422, format!("Service \"slow\" is invalid: {taken}").as_str()));
+    cluster.delete(&format!("{services}/fast-slow")).await.ok();
+    let change = json!({"spec": {"ports": [{"port": 80, "nodePort": 30002}]}});
+    let refused = cluster.patch(&format!("{services}/changed"), &change).await;
+    assert_eq!(refused.refused(), (422, format!("Service \"changed\" is invalid: {taken}").as_str()));
+}
+
 #[tokio::test(start_paused = true)]
 async fn mutating_webhooks_run_in_order_and_see_each_others_changes() {
     let cluster = Cluster::new();

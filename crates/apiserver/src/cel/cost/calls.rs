@@ -5,6 +5,9 @@ use super::super::signatures;
 use super::super::types::Type;
 use super::{Known, Size, Sort};
 
+/// The most characters that the name of a format may have.
+const LONGEST_FORMAT: u64 = 64;
+
 /// A call of a function.
 pub(super) struct Call<'k, 's> {
     pub(super) function: &'k str,
@@ -21,7 +24,8 @@ type Row = (&'static str, fn(&Call<'_, '_>) -> u64, fn(&Call<'_, '_>) -> Option<
 /// Functions that are not here cost one, and nothing is known about the size of what they make.
 const TABLE: &[Row] = &[
     ("_&&_ _||_", |_| 0, unsaid),
-    ("_==_ _!=_", |call| if call.has(Sort::Opaque) { 1 } else { call.smaller() }, unsaid),
+    ("_==_", |call| call.equal(), unsaid),
+    ("_!=_", |call| call.smaller(), unsaid),
     ("_<_ _<=_ _>_ _>=_", |call| if call.has(Sort::Number) { 1 } else { call.smaller() }, unsaid),
     (
         "_+_",
@@ -141,6 +145,19 @@ impl<'s> Call<'_, 's> {
         tenth(self.most(0).min(self.most(1)))
     }
 
+    /// The real server knows what the types of its libraries cost when they are asked to be equal, not to be different.
+    fn equal(&self) -> u64 {
+        match (self.sort(0), self.sort(1)) {
+            (Sort::Opaque, Sort::Opaque) => 1,
+            (Sort::Format, Sort::Format) => tenth(LONGEST_FORMAT),
+            // It looks at the second one only.
+            (Sort::Url, Sort::Url) => {
+                tenth(self.parts.get(1).and_then(|part| part.size).map_or(1, |size| size.most))
+            }
+            _ => self.smaller(),
+        }
+    }
+
     fn product(&self) -> u64 {
         self.most(0).saturating_mul(self.most(1))
     }
@@ -227,6 +244,8 @@ impl<'s> Call<'_, 's> {
             Type::Bytes => Sort::Bytes,
             Type::List(_) => Sort::List,
             Type::Map(..) => Sort::Map,
+            Type::Opaque("kubernetes.URL") => Sort::Url,
+            Type::Opaque("kubernetes.NamedFormat") => Sort::Format,
             Type::Opaque(_) => Sort::Opaque,
             // The least or the sum of a list is like its items.
             Type::Param(_) => self.members().unwrap_or(Sort::Other),

@@ -4,7 +4,7 @@ use kruise_api::json::pointer as at;
 use serde_json::{Value, json};
 
 use super::super::decode::expect_kind;
-use super::super::{Target, WriteOptions};
+use super::super::{Target, WriteOptions, plugins};
 use super::set_condition;
 use crate::admission::Operation;
 use crate::field;
@@ -21,7 +21,11 @@ impl ApiServer {
         options: &WriteOptions,
     ) -> Result<(), Status> {
         expect_kind(&mut binding, "v1", "Binding", false)?;
-        self.admit_sub(target, Operation::Create, &mut binding, None, options).await?;
+        if at(&binding, "/target/kind").and_then(Value::as_str) == Some("Node") {
+            let node = at(&binding, "/target/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+            plugins::topology_labels(self, &node, &mut binding);
+        }
+        self.admit_sub(target, Operation::Create, &mut binding, None, |_| Ok(()), options).await?;
         let text = |path: &str| at(&binding, path).and_then(Value::as_str).unwrap_or_default();
         let mut errors = Vec::new();
         if !matches!(text("/target/kind"), "" | "Node") {
@@ -65,12 +69,18 @@ impl ApiServer {
             if let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) {
                 spec.insert("nodeName".to_owned(), json!(node));
             }
-            if let Some(added) = at(&binding, "/metadata/annotations").and_then(Value::as_object)
-                && !added.is_empty()
-                && let Some(meta) = pod.get_mut("metadata").and_then(Value::as_object_mut)
-                && let Some(annotations) = meta.entry("annotations").or_insert_with(|| json!({})).as_object_mut()
-            {
-                annotations.extend(added.clone());
+            // Where the pod might have gone says nothing any more.
+            if let Some(status) = pod.get_mut("status").and_then(Value::as_object_mut) {
+                status.remove("nominatedNodeName");
+            }
+            for part in ["annotations", "labels"] {
+                let added = binding.get("metadata").and_then(|meta| meta.get(part)).and_then(Value::as_object);
+                if let Some(added) = added.filter(|added| !added.is_empty())
+                    && let Some(meta) = pod.get_mut("metadata").and_then(Value::as_object_mut)
+                    && let Some(own) = meta.entry(part).or_insert_with(|| json!({})).as_object_mut()
+                {
+                    own.extend(added.clone());
+                }
             }
             set_condition(
                 pod,

@@ -31,7 +31,7 @@ impl ApiServer {
         if name != target.name {
             return Err(Status::bad_request("name in URL does not match name in Eviction object"));
         }
-        self.admit_sub(target, Operation::Create, &mut eviction, None, options).await?;
+        self.admit_sub(target, Operation::Create, &mut eviction, None, |_| Ok(()), options).await?;
         let mut delete = DeleteOptions::read(eviction.get("deleteOptions"), &Query::default())?;
         delete.dry_run |= options.dry_run;
 

@@ -53,28 +53,33 @@ pub(super) fn of(resource: &Resource, object: &Value) -> Result<Value, Status> {
     }))
 }
 
-/// Nothing is zero.
-fn replicas(scale: &Value) -> Value {
-    let replicas = scale.pointer("/spec/replicas").filter(|replicas| !replicas.is_null());
-    replicas.cloned().unwrap_or(json!(0))
+/// The number, or why it is none. Clients read 32 bits; a number beyond would make the object unreadable for them.
+fn read_replicas(scale: &Value) -> Result<i32, String> {
+    let found = match scale.pointer("/spec/replicas") {
+        None | Some(Value::Null) => return Ok(0),
+        Some(Value::Number(number)) => match number.as_i64().and_then(|number| i32::try_from(number).ok()) {
+            Some(number) => return Ok(number),
+            None => format!("number {number}"),
+        },
+        Some(Value::String(_)) => "string".to_owned(),
+        Some(Value::Bool(_)) => "bool".to_owned(),
+        Some(Value::Array(_)) => "array".to_owned(),
+        Some(Value::Object(_)) => "object".to_owned(),
+    };
+    Err(format!("json: cannot unmarshal {found} into Go struct field ScaleSpec.spec.replicas of type int32"))
 }
 
-/// Clients read 32 bits; a number beyond would make the object unreadable for them.
+/// What the client sent must be readable.
 fn check_shape(scale: &Value, change: &Change<'_>) -> Result<(), Status> {
-    let found = match replicas(scale) {
-        Value::Number(number) if number.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) => return Ok(()),
-        Value::Number(number) => format!("number {number}"),
-        Value::String(_) => "string".to_owned(),
-        Value::Bool(_) => "bool".to_owned(),
-        Value::Array(_) => "array".to_owned(),
-        _ => "object".to_owned(),
-    };
-    let why =
-        format!("json: cannot unmarshal {found} into Go struct field ScaleSpec.spec.replicas of type int32");
-    Err(match change {
+    read_replicas(scale).map(drop).map_err(|why| match change {
         Change::Patch(patch) => undecodable(patch.shown(scale), &why),
         _ => Status::bad_request(format!("Scale in version \"v1\" cannot be handled as a Scale: {why}")),
     })
+}
+
+/// What webhooks made of it must be readable, too; that it is not is no fault of the client.
+fn check_changed(scale: &Value) -> Result<(), Status> {
+    read_replicas(scale).map(drop).map_err(Status::internal)
 }
 
 impl ApiServer {
@@ -102,8 +107,8 @@ impl ApiServer {
         expect_kind(&mut scale, "autoscaling/v1", "Scale", false)?;
         check_name(target, &scale)?;
         check_shape(&scale, change)?;
-        self.admit_sub(target, Operation::Update, &mut scale, Some(&old), options).await?;
-        let number = replicas(&scale).as_i64().unwrap_or(0);
+        self.admit_sub(target, Operation::Update, &mut scale, Some(&old), check_changed, options).await?;
+        let number = read_replicas(&scale).map_err(Status::internal)?;
         if number < 0 {
             let error = field::Error::invalid("spec.replicas", number, "must be greater than or equal to 0");
             return Err(Status::invalid(SCALE, &target.name, vec![error]));

@@ -141,3 +141,31 @@ fn protected_groups_need_an_approval() {
     crd["metadata"]["annotations"] = json!({APPROVED: "unapproved, testing"});
     assert_eq!(validate(&crd), []);
 }
+
+#[test]
+fn what_users_of_old_versions_are_told_is_printable_and_short() {
+    #[track_caller]
+    fn check(deprecated: bool, warning: &str, expected: &[&str]) {
+        let mut crd = crd();
+        crd["spec"]["versions"][0]["deprecated"] = deprecated.into();
+        crd["spec"]["versions"][0]["deprecationWarning"] = warning.into();
+        let found: Vec<String> = validate(&crd).iter().map(ToString::to_string).collect();
+        let shown = |why: &&str| {
+            format!(
+                "spec.versions[0].deprecationWarning: Invalid value: {}: {why}",
+                crate::field::quote(warning)
+            )
+        };
+        assert_eq!(found, expected.iter().map(shown).collect::<Vec<_>>());
+    }
+    check(true, "use v2 \u{2013} \"caf\u{e9}\" e\u{301} \u{4e2d} \\ '", &[]);
+    check(false, "use v2", &["can only be set for deprecated versions"]);
+    check(true, "", &["must not be an empty string"]);
+    check(true, &"a".repeat(256), &[]);
+    check(true, &"a".repeat(257), &["must be <= 256 characters long"]);
+    let at = "must only contain printable UTF-8 characters; non-printable character found at index";
+    check(true, "\u{e9}\tb", &[&format!("{at} 2")]);
+    for hidden in ["\u{a0}", "\u{200b}", "\u{2028}", "\u{e000}", "\u{7f}"] {
+        check(true, hidden, &[&format!("{at} 0")]);
+    }
+}

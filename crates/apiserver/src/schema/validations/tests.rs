@@ -314,6 +314,16 @@ fn messages_that_may_be_too_dear_are_refused() {
     check("lists.range(self.max)[0] == 0 ? 'a' : 'b'", dear);
     check("strings.quote(self.text) + strings.quote(self.text) + strings.quote(self.text)", "");
     check("string(bytes(self.text)) + string(bytes(self.text))", "");
+    // Some types are cheap to compare if they shall be equal; if they shall differ, nobody knows how large they are.
+    for of in ["quantity", "semver", "ip", "cidr"] {
+        check(&format!("{of}(self.name) == {of}(self.name) ? 'a' : 'b'"), "");
+        check(&format!("{of}(self.name) != {of}(self.name) ? 'a' : 'b'"), dear);
+    }
+    // A URL is as large as its text, three times read here.
+    let urls = ["url(self.text) == url(self.text)"; 12].join(" && ");
+    check(&format!("{urls} ? 'a' : 'b'"), "1.132468x");
+    let urls = ["url(self.text) != url(self.text)"; 12].join(" && ");
+    check(&format!("{urls} ? 'a' : 'b'"), "1.132468x");
     // Eight texts of any length are just too dear.
     for (text, factor) in [
         ("self.text", "1.101006x"),

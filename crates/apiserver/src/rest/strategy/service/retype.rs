@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::{needs_node_ports, text};
+use super::{may_have_node_ports, text};
 
 type Spec = Map<String, Value>;
 
@@ -27,7 +27,7 @@ pub(super) fn drop_what_went_with_the_type(service: &mut Value, old: &Value) {
         }
         drop_left(spec, old, &["ipFamilies", "ipFamilyPolicy"]);
     }
-    if lost(needs_node_ports, spec) && node_ports(spec).is_subset(&node_ports(old)) {
+    if lost(may_have_node_ports, spec) && node_ports(spec).is_subset(&node_ports(old)) {
         for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
             port.as_object_mut().map(|port| port.remove("nodePort"));
         }
