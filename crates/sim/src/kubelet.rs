@@ -460,7 +460,7 @@ impl Kubelets {
             let uid = self.store.get(&self.resources.nodes.table, "", name).map(|record| record.uid.clone());
             let lease = json!({
                 "metadata": {"name": name, "namespace": LEASES, "ownerReferences": [
-                    {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}]},
+                    {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid.as_deref()}]},
                 "spec": {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": renewed},
             });
             let _ = self.local.create(&self.resources.leases, LEASES, lease).await;

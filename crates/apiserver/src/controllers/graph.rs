@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::store::{Event, EventKind, Record};
 
 /// A table, a namespace and a name.
-pub(super) type ObjectKey = (Arc<str>, Arc<str>, Box<str>);
+pub(super) type ObjectKey = (Arc<str>, Arc<str>, Arc<str>);
 
 /// One owner reference.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Meta {
     /// Reads the metadata of a record, which is skipped when no word of it matters.
     pub(super) fn of(record: &Record) -> Self {
         let bytes = record.metadata();
-        if !contains(bytes, b"\"ownerReferences\"") && !contains(bytes, b"\"finalizers\"") {
+        if !contains(&bytes, b"\"ownerReferences\"") && !contains(&bytes, b"\"finalizers\"") {
             return Self::default();
         }
         let Some(bytes) = bytes.strip_prefix(b"\"metadata\":") else { return Self::default() };

@@ -112,7 +112,7 @@ pub(super) async fn forget_pod(cx: &Context, key: &Key) -> Outcome {
     let Some(pod) = cx.pods().get(&key.namespace, &key.name) else { return Ok(None) };
     let Some(owner) = pod.controller.clone() else { return Ok(None) };
     let job = cx.client.server().store().get("batch/jobs", &key.namespace, &owner.name);
-    if pod.tracked && job.is_none_or(|job| job.uid != owner.uid) {
+    if pod.tracked && job.is_none_or(|job| *job.uid != *owner.uid) {
         untrack(cx, &pod).await?;
     }
     Ok(None)
@@ -125,7 +125,7 @@ async fn untrack(cx: &Context, pod: &Pod) -> Result<(), Status> {
     let left: Vec<String> =
         Meta::of(record).finalizers.into_iter().filter(|finalizer| finalizer != TRACKING).collect();
     let left = if left.is_empty() { Value::Null } else { json!(left) };
-    let patch = merge(json!({"metadata": {"finalizers": left, "uid": record.uid}}));
+    let patch = merge(json!({"metadata": {"finalizers": left, "uid": &*record.uid}}));
     or_gone(cx.client.patch(&pods, &record.namespace, &record.name, None, &patch).await).map(|_| ())
 }
 

@@ -15,7 +15,7 @@ pub(super) const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
 /// A namespace and a name.
-pub(super) type Name = (Arc<str>, Box<str>);
+pub(super) type Name = (Arc<str>, Arc<str>);
 
 /// How far a pod has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,7 +66,8 @@ impl Pod {
 
     /// Reads the record.
     pub(super) fn read(record: &Arc<Record>) -> Self {
-        let part: Part<'_> = serde_json::from_slice(&record.json).unwrap_or_default();
+        let json = record.json();
+        let part: Part<'_> = serde_json::from_slice(&json).unwrap_or_default();
         let ready = part.status.conditions.iter().find(|c| c.kind == "Ready" && c.status == "True");
         let created = part.metadata.creation_timestamp.parse().unwrap_or(Timestamp::UNIX_EPOCH);
         let tracked = part.metadata.finalizers.iter().any(|name| name == TRACKING);

@@ -185,7 +185,7 @@ fn place(cx: &Context, before: Option<&Pod>, after: Option<&Pod>, keys: &mut Vec
     }
     if let Some(owner) = pod.controller.as_ref().filter(|owner| pod.tracked && &*owner.kind == "Job") {
         let job = cx.client.server().store().get("batch/jobs", namespace, &owner.name);
-        if job.is_none_or(|job| job.uid != owner.uid) {
+        if job.is_none_or(|job| *job.uid != *owner.uid) {
             keys.push(Key::new(Work::JobPod, namespace, name));
         }
     }
