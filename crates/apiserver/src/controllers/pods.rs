@@ -31,7 +31,8 @@ pub(super) enum Phase {
 #[derive(Clone, Debug)]
 pub(super) struct Pod {
     pub(super) record: Arc<Record>,
-    pub(super) controller: Option<Owner>,
+    /// Pods of one controller share it.
+    pub(super) controller: Option<Arc<Owner>>,
     pub(super) node: Box<str>,
     pub(super) phase: Phase,
     /// Since when it is ready; `None` when it is not.
@@ -77,7 +78,8 @@ impl Pod {
                 .metadata
                 .owner_references
                 .into_iter()
-                .find(|owner| owner.controller == Some(true)),
+                .find(|owner| owner.controller == Some(true))
+                .map(Arc::new),
             node: part.spec.node_name,
             phase: match &*part.status.phase {
                 "Running" => Phase::Running,
@@ -182,9 +184,16 @@ impl Pods {
         if event.kind == EventKind::Deleted {
             return (before, None);
         }
-        let pod = Arc::new(Pod::read(&event.new));
+        let mut pod = Pod::read(&event.new);
         let uid: Box<str> = pod.controller.as_ref().map_or_else(|| "".into(), |owner| owner.uid.clone());
-        self.by_controller.entry(uid).or_default().insert(name.clone(), pod.clone());
+        let siblings = self.by_controller.entry(uid).or_default();
+        if let Some((_, sibling)) = siblings.first_key_value()
+            && sibling.controller == pod.controller
+        {
+            pod.controller.clone_from(&sibling.controller);
+        }
+        let pod = Arc::new(pod);
+        siblings.insert(name.clone(), pod.clone());
         if !pod.node.is_empty() {
             self.by_node.entry(pod.node.clone()).or_default().insert(name.clone());
         }
