@@ -83,7 +83,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     let seconds = start.elapsed().as_secs_f64();
     let (_, records) = server.store().list("/pods", None);
-    let bytes: usize = records.iter().map(|record| record.json.len()).sum();
+    let bytes: usize = records.iter().map(|record| record.json().len()).sum();
     let line = json!({
         "pods": count, "seconds": seconds, "requests_per_second": count as f64 * 5.0 / seconds,
         "json_bytes_per_pod": bytes / count.max(1), "watched_mib": watched >> 20,

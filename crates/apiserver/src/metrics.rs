@@ -81,7 +81,7 @@ fn resource(kind: &'static str, plural: &'static str, namespaced: bool) -> Resou
         returns_deleted: false,
         scale: None,
         deprecation: None,
-        selectable: Vec::new(),
+        selectable: Arc::default(),
         custom: false,
         printer: Printer::built_in(GROUP, kind),
         schema: None,
@@ -118,7 +118,7 @@ impl ApiServer {
         let now = seconds_text(self.clock().now());
         let object = |record: &Record, key: &str, value: Value| {
             let mut metadata = Map::new();
-            metadata.insert("name".to_owned(), json!(record.name));
+            metadata.insert("name".to_owned(), json!(&*record.name));
             if !record.namespace.is_empty() {
                 metadata.insert("namespace".to_owned(), json!(*record.namespace));
             }

@@ -104,7 +104,7 @@ pub struct Resource {
     /// What those are told who use it although it is on its way out.
     pub deprecation: Option<Text>,
     /// Field selectors beyond `metadata.name` and `metadata.namespace`.
-    pub selectable: Vec<Arc<str>>,
+    pub selectable: Arc<[Arc<str>]>,
     /// Whether this is a custom resource: other update rules, lists with typed items, no strategic merge.
     pub custom: bool,
     /// The columns that people see.

@@ -7,7 +7,9 @@
 //! Invariant: within a table, history versions rise strictly, and every version above `compacted` is there.
 
 mod cursor;
+mod fields;
 mod journal;
+mod packed;
 mod record;
 mod signal;
 mod table;
@@ -19,8 +21,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 pub use cursor::Cursor;
+pub use fields::Fields;
 pub use journal::{Journal, Saved};
-pub use record::{Field, Record};
+pub use record::{Labels, Record};
 use table::Table;
 
 use crate::apply::Managed;
@@ -86,7 +89,7 @@ pub struct Draft {
     /// The whole object, in the version in which it is stored.
     pub value: Value,
     /// What field selectors may ask about, without `metadata.name` and `metadata.namespace`.
-    pub fields: Vec<Field>,
+    pub fields: Fields,
     /// Who manages which fields.
     pub managed: Option<Arc<Managed>>,
 }
@@ -94,7 +97,7 @@ pub struct Draft {
 impl Draft {
     /// An object without anything beside it.
     pub fn new(value: Value) -> Self {
-        Self { value, fields: Vec::new(), managed: None }
+        Self { value, fields: Fields::default(), managed: None }
     }
 }
 
@@ -212,7 +215,8 @@ impl Store {
     pub fn create(&self, table: &str, draft: Draft) -> Result<Arc<Record>, Refused> {
         let mut state = self.lock();
         let rv = state.rv + 1;
-        let record = Arc::new(Record::encode(draft, Some(rv)).map_err(Refused::Malformed)?);
+        let record = Record::encode(draft, Some(rv)).map_err(Refused::Malformed)?;
+        let record = state.table(table).settle(record);
         if state.table(table).get(&record.namespace, &record.name).is_some() {
             return Err(Refused::Exists);
         }
@@ -225,7 +229,8 @@ impl Store {
     pub fn replace(&self, table: &str, draft: Draft, expected: u64) -> Result<Arc<Record>, Refused> {
         let mut state = self.lock();
         let rv = state.rv + 1;
-        let record = Arc::new(Record::encode(draft, Some(rv)).map_err(Refused::Malformed)?);
+        let record = Record::encode(draft, Some(rv)).map_err(Refused::Malformed)?;
+        let record = state.table(table).settle(record);
         let old = state.table(table).get(&record.namespace, &record.name).ok_or(Refused::Absent)?.clone();
         if old.rv != expected {
             return Err(Refused::Moved);
@@ -251,7 +256,7 @@ impl Store {
         if old.rv != expected {
             return Err(Refused::Moved);
         }
-        let last = Arc::new(old.at_version(rv));
+        let last = state.table(table).settle(old.at_version(rv));
         let event = Event { kind: EventKind::Deleted, old: Some(old), new: last.clone() };
         self.put(&mut state, table, event);
         state.rv = rv;
@@ -268,12 +273,13 @@ impl Store {
     ) -> Result<Arc<Record>, Refused> {
         let mut state = self.lock();
         let rv = state.rv + 1;
-        let marked = Arc::new(Record::encode(draft, Some(rv)).map_err(Refused::Malformed)?);
+        let marked = Record::encode(draft, Some(rv)).map_err(Refused::Malformed)?;
+        let marked = state.table(table).settle(marked);
         let old = state.table(table).get(&marked.namespace, &marked.name).ok_or(Refused::Absent)?.clone();
         if old.rv != expected {
             return Err(Refused::Moved);
         }
-        let last = Arc::new(marked.at_version(rv + 1));
+        let last = state.table(table).settle(marked.at_version(rv + 1));
         let event = Event { kind: EventKind::Modified, old: Some(old), new: marked.clone() };
         self.put(&mut state, table, event);
         let event = Event { kind: EventKind::Deleted, old: Some(marked), new: last.clone() };

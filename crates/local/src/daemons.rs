@@ -52,7 +52,7 @@ pub struct Daemons {
 }
 
 /// The table, namespace and name of an object.
-type Place = (Arc<str>, Arc<str>, Box<str>);
+type Place = (Arc<str>, Arc<str>, Arc<str>);
 
 struct Running {
     _daemon: Daemon,

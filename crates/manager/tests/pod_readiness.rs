@@ -63,7 +63,7 @@ impl Truth {
             if table.as_ref() != "/pods" {
                 continue;
             }
-            let pod: Value = serde_json::from_slice(&event.new.json).unwrap();
+            let pod: Value = serde_json::from_slice(&event.new.json()).unwrap();
             let uid = pod["metadata"]["uid"].as_str().unwrap().to_owned();
             for condition in pod["status"]["conditions"].as_array().into_iter().flatten() {
                 let time = condition["lastTransitionTime"].as_str().unwrap_or_default().to_owned();

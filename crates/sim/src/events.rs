@@ -123,7 +123,7 @@ pub(crate) async fn expire(local: Local, events: Arc<Resource>, mut cursor: Curs
     let store: Arc<Store> = server.store().clone();
     let due = later(server.clock().now(), KEPT);
     let known = store.list(&events.table, None).1.into_iter().filter(|record| record.rv <= cursor.informed());
-    let mut queue: VecDeque<(Timestamp, Arc<str>, Box<str>, u64)> =
+    let mut queue: VecDeque<(Timestamp, Arc<str>, Arc<str>, u64)> =
         known.map(|record| (due, record.namespace.clone(), record.name.clone(), record.rv)).collect();
     loop {
         let now = server.clock().now();

@@ -70,7 +70,7 @@ impl Recorder {
             self.events += 1;
             self.hash.update(table.as_bytes());
             self.hash.update(event.kind.as_str().as_bytes());
-            self.hash.update(&event.new.json);
+            self.hash.update(event.new.json());
             self.hash.update(b"\n");
         }
         all

@@ -39,6 +39,7 @@ use crate::time::{later, sooner, stamp, until};
 pub(crate) use inside::{Question, port_numbers};
 use pass::{Pass, Said};
 use pod::{Pod, Stage};
+use spec::Specs;
 pub(crate) use spec::{PodSpec, amount};
 
 const LEASES: &str = "kube-node-lease";
@@ -98,7 +99,7 @@ pub(crate) struct Options {
 }
 
 /// Namespace and name.
-type Key = (String, String);
+type Key = (Arc<str>, Arc<str>);
 
 struct Host {
     node: Node,
@@ -122,7 +123,9 @@ pub(crate) struct Kubelets {
     recorder: Recorder,
     cursor: Cursor,
     hosts: BTreeMap<String, Host>,
-    pods: BTreeMap<Key, Pod>,
+    /// A pod is large, and a tree has empty places.
+    pods: BTreeMap<Key, Box<Pod>>,
+    specs: Specs,
     timers: BTreeSet<(Timestamp, Key)>,
     beats: BTreeSet<(Timestamp, String)>,
     addresses: u32,
@@ -157,6 +160,7 @@ impl Kubelets {
             local,
             hosts: BTreeMap::new(),
             pods: BTreeMap::new(),
+            specs: Specs::default(),
             timers: BTreeSet::new(),
             beats: BTreeSet::new(),
             addresses: 0,
@@ -251,7 +255,7 @@ impl Kubelets {
 
     /// A pod changed: take over its newest state.
     fn see(&mut self, record: &Record, dirty: &mut BTreeSet<Key>) {
-        let key: Key = (record.namespace.to_string(), record.name.to_string());
+        let key: Key = (record.namespace.clone(), record.name.clone());
         let current = self.store.get(&self.resources.pods.table, &key.0, &key.1);
         let known = self.pods.get(&key).map(|pod| pod.uid.clone());
         let Some(current) = current else {
@@ -267,7 +271,10 @@ impl Kubelets {
         match self.pods.get_mut(&key) {
             // Only the change itself tells whether it is ours: our write may stand on one that we have not seen.
             Some(pod) if pod.own_version == record.rv => return,
-            Some(pod) => pod.see(&current.value(), now),
+            Some(pod) => {
+                let value = current.value();
+                pod.see(&value, self.specs.read(&value), now);
+            }
             None => {
                 let value = current.value();
                 if matches!(current.field("status.phase"), "Succeeded" | "Failed") && !current.deleting {
@@ -281,9 +288,10 @@ impl Kubelets {
                     self.addresses = self.addresses.max(number_of_pod_ip(ip));
                     ip.to_owned()
                 };
-                let pod = Pod::new(&value, ip, host_ip(host.index), now);
+                let spec = self.specs.read(&value);
+                let pod = Pod::new(&current, &value, spec, ip, host_ip(host.index), now);
                 host.pods.insert(key.clone());
-                self.pods.insert(key.clone(), pod);
+                self.pods.insert(key.clone(), Box::new(pod));
             }
         }
         dirty.insert(key);
@@ -294,7 +302,7 @@ impl Kubelets {
         if let Some(at) = pod.wake {
             self.timers.remove(&(at, key.clone()));
         }
-        if let Some(host) = self.hosts.get_mut(&pod.node) {
+        if let Some(host) = self.hosts.get_mut(&*pod.node) {
             host.pods.remove(key);
         }
     }
@@ -303,7 +311,7 @@ impl Kubelets {
     async fn sync(&mut self, key: &Key) {
         self.weigh(key);
         let Some(pod) = self.pods.get_mut(key) else { return };
-        let Some(host) = self.hosts.get_mut(&pod.node) else { return };
+        let Some(host) = self.hosts.get_mut(&*pod.node) else { return };
         if !host.up {
             return;
         }
@@ -345,7 +353,7 @@ impl Kubelets {
         if gone {
             let options = DeleteOptions {
                 grace_period_seconds: Some(0),
-                preconditions: Preconditions { uid: Some(uid), resource_version: None },
+                preconditions: Preconditions { uid: Some(uid.to_string()), resource_version: None },
                 ..DeleteOptions::default()
             };
             let deleted = self.local.delete(&self.resources.pods, &key.0, &key.1, &options).await;
@@ -376,7 +384,7 @@ impl Kubelets {
             }
             return;
         }
-        let Some(host) = self.hosts.get(&pod.node) else { return };
+        let Some(host) = self.hosts.get(&*pod.node) else { return };
         let others = host.pods.iter().filter(|other| *other != key).filter_map(|other| self.pods.get(other));
         let (cpu, memory) = others
             .filter(|other| !matches!(other.stage, Stage::Over | Stage::Gone | Stage::Leaving { .. }))
@@ -460,7 +468,7 @@ impl Kubelets {
             let uid = self.store.get(&self.resources.nodes.table, "", name).map(|record| record.uid.clone());
             let lease = json!({
                 "metadata": {"name": name, "namespace": LEASES, "ownerReferences": [
-                    {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}]},
+                    {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid.as_deref()}]},
                 "spec": {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": renewed},
             });
             let _ = self.local.create(&self.resources.leases, LEASES, lease).await;
@@ -485,7 +493,7 @@ impl Kubelets {
                 }
             }
             Command::Readiness { namespace, pod, container, ready } => {
-                let key = (namespace, pod);
+                let key: Key = (namespace.into(), pod.into());
                 let now = self.clock.now();
                 if let Some(pod) = self.pods.get_mut(&key) {
                     pod.change_readiness(&container, ready, now);
@@ -493,7 +501,7 @@ impl Kubelets {
                 }
             }
             Command::Kill { namespace, pod, container } => {
-                let key = (namespace, pod);
+                let key: Key = (namespace.into(), pod.into());
                 let now = self.clock.now();
                 if let Some(pod) = self.pods.get_mut(&key) {
                     pod.kill(&container, now);
@@ -502,7 +510,7 @@ impl Kubelets {
             }
             Command::Inside { node, question } => self.answer(&node, question, dirty),
             Command::Evict { namespace, pod, message } => {
-                let key = (namespace, pod);
+                let key: Key = (namespace.into(), pod.into());
                 if let Some(pod) = self.pods.get_mut(&key) {
                     pod.failed = Some(("Evicted", message));
                     dirty.insert(key);

@@ -124,7 +124,7 @@ impl Load {
         let (_, pods) = self.store.list("/pods", Some(namespace));
         let mut counts = BTreeMap::new();
         for pod in pods.iter().filter(|pod| !pod.deleting) {
-            let Ok(part) = serde_json::from_slice::<Part>(&pod.json) else { continue };
+            let Ok(part) = serde_json::from_slice::<Part>(&pod.json()) else { continue };
             if !is_ready(&part.status.conditions) {
                 continue;
             }

@@ -23,7 +23,7 @@ use serde_json::json;
 
 use crate::events::{About, Recorder};
 use crate::json::{fields, text};
-use cluster::{Cluster, Placed};
+use cluster::Cluster;
 use wants::Wants;
 
 /// The name in `spec.schedulerName` of pods that are ours.
@@ -157,9 +157,9 @@ impl Scheduler {
             return self.cluster.take(&uid);
         }
         if !node.is_empty() {
-            if self.cluster.placed.get(&uid).is_none_or(|placed| placed.node != node) {
+            if self.cluster.placed.get(&uid).is_none_or(|placed| *placed.node != *node) {
                 let wants = Wants::read(&record.value());
-                self.cluster.put(&uid, Placed::new(&wants, node));
+                self.cluster.put(&uid, &wants, node);
                 // A new neighbour may be what a pod with affinity waits for.
                 return true;
             }
@@ -192,11 +192,12 @@ impl Scheduler {
     fn resized(&mut self, uid: &str, record: &Record) -> bool {
         let Some(placed) = self.cluster.placed.get(uid) else { return false };
         let wants = Wants::read(&record.value());
-        if (wants.cpu, wants.memory) == (placed.cpu, placed.memory) && wants.labels == placed.labels {
+        let load = &placed.load;
+        if (wants.cpu, wants.memory) == (load.cpu, load.memory) && wants.labels == load.labels {
             return false;
         }
         let node = placed.node.clone();
-        self.cluster.put(uid, Placed::new(&wants, &node));
+        self.cluster.put(uid, &wants, &node);
         true
     }
 
@@ -243,7 +244,7 @@ impl Scheduler {
             Ok((node, next)) => {
                 self.start = next;
                 // The place is taken at once; the event of the bind confirms it.
-                self.cluster.put(uid, Placed::new(&wants, &node));
+                self.cluster.put(uid, &wants, &node);
                 match self.local.bind(namespace, name, &node).await {
                     Ok(()) => {
                         self.forget(uid);

@@ -53,8 +53,8 @@ struct Binding {
 /// The bindings of one namespace, or of the cluster.
 #[derive(Debug, Default)]
 struct Bindings {
-    by_name: BTreeMap<Box<str>, Binding>,
-    by_subject: BTreeMap<Subject, BTreeSet<Box<str>>>,
+    by_name: BTreeMap<Arc<str>, Binding>,
+    by_subject: BTreeMap<Subject, BTreeSet<Arc<str>>>,
 }
 
 impl Bindings {
@@ -82,7 +82,7 @@ impl Bindings {
     fn of(&self, user: &User) -> Vec<(&str, &RoleRef, &str)> {
         let own = std::iter::once(Subject::User(user.name.clone()))
             .chain(user.groups.iter().cloned().map(Subject::Group));
-        let names: BTreeSet<&Box<str>> =
+        let names: BTreeSet<&Arc<str>> =
             own.filter_map(|subject| self.by_subject.get(&subject)).flatten().collect();
         let applies = |subject: &Subject| match subject {
             Subject::User(name) => *name == user.name,
@@ -100,7 +100,7 @@ impl Bindings {
 }
 
 /// The rules of roles by name.
-type Roles = BTreeMap<Box<str>, Arc<[Rule]>>;
+type Roles = BTreeMap<Arc<str>, Arc<[Rule]>>;
 /// A rule with what tells where it comes from, or what is said of a role that is not there.
 pub(super) type Shown<'a> = Result<(&'a dyn Fn() -> String, &'a Rule), String>;
 

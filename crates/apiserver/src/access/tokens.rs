@@ -253,7 +253,7 @@ impl ApiServer {
             false => {
                 let mut own = bound;
                 own.insert("namespace".to_owned(), target.namespace.clone().into());
-                own.insert("serviceaccount".to_owned(), json!({"name": target.name, "uid": account.uid}));
+                own.insert("serviceaccount".to_owned(), json!({"name": target.name, "uid": &*account.uid}));
                 if is_long {
                     own.insert("warnafter".to_owned(), (now.as_second() + seconds).into());
                 }
@@ -274,7 +274,7 @@ impl ApiServer {
         Ok(json!({
             "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1",
             "metadata": {
-                "name": target.name, "namespace": target.namespace, "uid": account.uid,
+                "name": target.name, "namespace": target.namespace, "uid": &*account.uid,
                 "creationTimestamp": self.clock().now_text(),
             },
             "spec": spec,
@@ -314,7 +314,7 @@ impl ApiServer {
             );
             return Err(Status::conflict(GroupResource::new("", kind), name, why));
         }
-        claims.insert(member.to_owned(), json!({"name": name, "uid": found.uid}));
+        claims.insert(member.to_owned(), json!({"name": name, "uid": &*found.uid}));
         let node = found.field("spec.nodeName");
         if kind == "Pod" && !node.is_empty() {
             let mut claim = json!({"name": node});

@@ -37,7 +37,7 @@ const LONGEST_PAUSE: i64 = 15 * 60;
 pub(super) type Pauses = BTreeMap<(String, i64, String), (i64, i64)>;
 
 /// What matters of nodes here, by name, with the version it was read from.
-pub(super) type Nodes = BTreeMap<Box<str>, (u64, Value)>;
+pub(super) type Nodes = BTreeMap<Arc<str>, (u64, Value)>;
 
 /// What one pass works with.
 struct Pass<'c> {

@@ -29,13 +29,13 @@ const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const MANAGER: &str = "endpointslice-controller.k8s.io";
 
 /// What a service selects by: labels with their values.
-type Selector = Vec<(Box<str>, Box<str>)>;
+type Selector = Vec<(Arc<str>, Arc<str>)>;
 
 /// The services that select pods, so that a pod that nobody selects costs nothing; and what was read from pods that
 /// somebody does select.
 #[derive(Debug, Default)]
 pub(super) struct Services {
-    selectors: BTreeMap<Arc<str>, BTreeMap<Box<str>, Selector>>,
+    selectors: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Selector>>,
     addresses: BTreeMap<Name, (u64, Arc<Address>)>,
 }
 
@@ -62,12 +62,12 @@ impl Services {
     }
 
     /// The services that select a pod, as it was or as it is.
-    pub(super) fn selecting(&mut self, before: Option<&Pod>, after: Option<&Pod>) -> Vec<Box<str>> {
+    pub(super) fn selecting(&mut self, before: Option<&Pod>, after: Option<&Pod>) -> Vec<Arc<str>> {
         let Some(pod) = after.or(before) else { return Vec::new() };
         let Some(services) = self.selectors.get(&pod.record.namespace) else { return Vec::new() };
         let selects =
             |selector: &Selector, pod: Option<&Pod>| pod.is_some_and(|pod| matches(selector, &pod.record));
-        let found: Vec<Box<str>> = services
+        let found: Vec<Arc<str>> = services
             .iter()
             .filter(|(_, selector)| selects(selector, before) || selects(selector, after))
             .map(|(name, _)| name.clone())

@@ -109,7 +109,7 @@ pub(super) fn owner_key(cx: &Context, namespace: &str, owner: &Owner) -> Option<
         return None;
     }
     let namespace = if resource.namespaced { namespace } else { "" };
-    Some((resource.table.clone(), namespace.into(), owner.name.clone()))
+    Some((resource.table.clone(), namespace.into(), owner.name.as_ref().into()))
 }
 
 async fn standing(cx: &Context, resource: &Resource, record: &Record, owner: &Owner) -> Standing {
@@ -126,7 +126,7 @@ async fn standing(cx: &Context, resource: &Resource, record: &Record, owner: &Ow
         return Standing::Unknown;
     };
     match cx.client.server().store().get(&table, &namespace, &name) {
-        Some(found) if found.uid == owner.uid => {
+        Some(found) if *found.uid == *owner.uid => {
             if found.deleting && Meta::of(&found).has_finalizer(FOREGROUND) {
                 Standing::Waiting
             } else {
@@ -186,7 +186,7 @@ async fn drop_finalizer(
     let left: Vec<&String> = meta.finalizers.iter().filter(|finalizer| *finalizer != name).collect();
     let patch = merge(json!({"metadata": {
         "finalizers": if left.is_empty() { Value::Null } else { json!(left) },
-        "resourceVersion": record.rv.to_string(), "uid": record.uid,
+        "resourceVersion": record.rv.to_string(), "uid": &*record.uid,
     }}));
     or_gone(cx.client.patch(resource, &record.namespace, &record.name, None, &patch).await)?;
     Ok(None)
@@ -258,7 +258,7 @@ pub(super) async fn change_owners_and(
     let owners = if owners.is_empty() { Value::Null } else { Value::Array(owners) };
     metadata.insert("ownerReferences".to_owned(), owners);
     metadata.insert("resourceVersion".to_owned(), json!(record.rv.to_string()));
-    metadata.insert("uid".to_owned(), json!(record.uid));
+    metadata.insert("uid".to_owned(), json!(&*record.uid));
     let patch = merge(json!({"metadata": metadata}));
     or_gone(cx.client.patch(resource, &record.namespace, &record.name, None, &patch).await).map(|_| ())
 }

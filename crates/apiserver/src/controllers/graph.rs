@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::store::{Event, EventKind, Record};
 
 /// A table, a namespace and a name.
-pub(super) type ObjectKey = (Arc<str>, Arc<str>, Box<str>);
+pub(super) type ObjectKey = (Arc<str>, Arc<str>, Arc<str>);
 
 /// One owner reference.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Meta {
     /// Reads the metadata of a record, which is skipped when no word of it matters.
     pub(super) fn of(record: &Record) -> Self {
         let bytes = record.metadata();
-        if !contains(bytes, b"\"ownerReferences\"") && !contains(bytes, b"\"finalizers\"") {
+        if !contains(&bytes, b"\"ownerReferences\"") && !contains(&bytes, b"\"finalizers\"") {
             return Self::default();
         }
         let Some(bytes) = bytes.strip_prefix(b"\"metadata\":") else { return Self::default() };
@@ -64,13 +64,14 @@ pub(super) struct Stir {
     /// Objects to look at.
     pub(super) check: Vec<ObjectKey>,
     /// Owners (of an object in the event's namespace) that may have waited for this.
-    pub(super) owners: Vec<Owner>,
+    pub(super) owners: Arc<[Owner]>,
 }
 
 /// The index.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
-    owners: BTreeMap<ObjectKey, Vec<Owner>>,
+    /// Objects of one owner share the list.
+    owners: BTreeMap<ObjectKey, Arc<[Owner]>>,
     dependents: BTreeMap<Box<str>, BTreeSet<ObjectKey>>,
 }
 
@@ -88,7 +89,7 @@ impl Graph {
         }
         let key: ObjectKey = (table.clone(), record.namespace.clone(), record.name.clone());
         if event.kind == EventKind::Deleted {
-            stir.owners = self.replace(&key, Vec::new());
+            stir.owners = self.replace(&key, &[]);
             stir.check = self.dependents_of(&record.uid);
             return stir;
         }
@@ -96,20 +97,20 @@ impl Graph {
         let marked =
             record.deleting && (meta.has_finalizer("orphan") || meta.has_finalizer("foregroundDeletion"));
         let unchanged =
-            self.owners.get(&key).map_or(&[][..], Vec::as_slice) == meta.owner_references.as_slice();
+            self.owners.get(&key).map_or(&[][..], |owners| owners) == meta.owner_references.as_slice();
         if marked || (!unchanged && !meta.owner_references.is_empty()) {
             stir.check.push(key.clone());
         }
         if !unchanged {
-            stir.owners = self.replace(&key, meta.owner_references);
+            stir.owners = self.replace(&key, &meta.owner_references);
         }
         stir
     }
 
     /// Sets the owners of an object; the owners it had before.
-    fn replace(&mut self, key: &ObjectKey, owners: Vec<Owner>) -> Vec<Owner> {
+    fn replace(&mut self, key: &ObjectKey, owners: &[Owner]) -> Arc<[Owner]> {
         let before = self.owners.remove(key).unwrap_or_default();
-        for owner in &before {
+        for owner in before.iter() {
             if let Some(set) = self.dependents.get_mut(&owner.uid) {
                 set.remove(key);
                 if set.is_empty() {
@@ -117,13 +118,20 @@ impl Graph {
                 }
             }
         }
-        for owner in &owners {
+        if let Some(first) = owners.first() {
+            let shared = self.like_a_sibling(first, owners).unwrap_or_else(|| owners.into());
+            self.owners.insert(key.clone(), shared);
+        }
+        for owner in owners {
             self.dependents.entry(owner.uid.clone()).or_default().insert(key.clone());
         }
-        if !owners.is_empty() {
-            self.owners.insert(key.clone(), owners);
-        }
         before
+    }
+
+    /// The same owners as another object of this owner has them.
+    fn like_a_sibling(&self, owner: &Owner, owners: &[Owner]) -> Option<Arc<[Owner]>> {
+        let sibling = self.dependents.get(&owner.uid)?.first()?;
+        self.owners.get(sibling).filter(|known| known.as_ref() == owners).cloned()
     }
 
     /// All objects that name this owner.

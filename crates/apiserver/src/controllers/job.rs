@@ -127,7 +127,7 @@ pub(super) fn is_forgotten(cx: &Context, pod: &Pod) -> bool {
         return false;
     }
     let job = cx.client.server().store().get("batch/jobs", &pod.record.namespace, &owner.name);
-    let Some(job) = job.filter(|job| job.uid == owner.uid) else { return true };
+    let Some(job) = job.filter(|job| *job.uid == *owner.uid) else { return true };
     pod.record.deleting && {
         let job = job.value();
         is_ours(&job) && finish::is_finished(&job)
@@ -146,7 +146,7 @@ async fn untrack(cx: &Context, pod: &Pod) -> Result<(), Status> {
     let left: Vec<String> =
         Meta::of(record).finalizers.into_iter().filter(|finalizer| finalizer != TRACKING).collect();
     let left = if left.is_empty() { Value::Null } else { json!(left) };
-    let patch = merge(json!({"metadata": {"finalizers": left, "uid": record.uid}}));
+    let patch = merge(json!({"metadata": {"finalizers": left, "uid": &*record.uid}}));
     or_gone(cx.client.patch(&pods, &record.namespace, &record.name, None, &patch).await).map(|_| ())
 }
 

@@ -15,7 +15,7 @@ pub(super) const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
 /// A namespace and a name.
-pub(super) type Name = (Arc<str>, Box<str>);
+pub(super) type Name = (Arc<str>, Arc<str>);
 
 /// How far a pod has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,7 +31,8 @@ pub(super) enum Phase {
 #[derive(Clone, Debug)]
 pub(super) struct Pod {
     pub(super) record: Arc<Record>,
-    pub(super) controller: Option<Owner>,
+    /// Pods of one controller share it.
+    pub(super) controller: Option<Arc<Owner>>,
     pub(super) node: Box<str>,
     pub(super) phase: Phase,
     /// Since when it is ready; `None` when it is not.
@@ -66,7 +67,8 @@ impl Pod {
 
     /// Reads the record.
     pub(super) fn read(record: &Arc<Record>) -> Self {
-        let part: Part<'_> = serde_json::from_slice(&record.json).unwrap_or_default();
+        let json = record.json();
+        let part: Part<'_> = serde_json::from_slice(&json).unwrap_or_default();
         let ready = part.status.conditions.iter().find(|c| c.kind == "Ready" && c.status == "True");
         let created = part.metadata.creation_timestamp.parse().unwrap_or(Timestamp::UNIX_EPOCH);
         let tracked = part.metadata.finalizers.iter().any(|name| name == TRACKING);
@@ -76,7 +78,8 @@ impl Pod {
                 .metadata
                 .owner_references
                 .into_iter()
-                .find(|owner| owner.controller == Some(true)),
+                .find(|owner| owner.controller == Some(true))
+                .map(Arc::new),
             node: part.spec.node_name,
             phase: match &*part.status.phase {
                 "Running" => Phase::Running,
@@ -181,9 +184,16 @@ impl Pods {
         if event.kind == EventKind::Deleted {
             return (before, None);
         }
-        let pod = Arc::new(Pod::read(&event.new));
+        let mut pod = Pod::read(&event.new);
         let uid: Box<str> = pod.controller.as_ref().map_or_else(|| "".into(), |owner| owner.uid.clone());
-        self.by_controller.entry(uid).or_default().insert(name.clone(), pod.clone());
+        let siblings = self.by_controller.entry(uid).or_default();
+        if let Some((_, sibling)) = siblings.first_key_value()
+            && sibling.controller == pod.controller
+        {
+            pod.controller.clone_from(&sibling.controller);
+        }
+        let pod = Arc::new(pod);
+        siblings.insert(name.clone(), pod.clone());
         if !pod.node.is_empty() {
             self.by_node.entry(pod.node.clone()).or_default().insert(name.clone());
         }

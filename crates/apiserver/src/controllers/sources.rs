@@ -9,7 +9,7 @@ use crate::client::Local;
 use crate::registry::Resource;
 use crate::store::{Cursor, Event, EventKind, Record};
 
-type Name = (Arc<str>, Box<str>);
+type Name = (Arc<str>, Arc<str>);
 
 struct Followed {
     resource: Arc<Resource>,

@@ -7,19 +7,12 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::Resource;
-use crate::store::Field;
+use crate::store::Fields;
 
 /// The selectable fields of an object with their values. `metadata.name` and `metadata.namespace` are not
 /// among them: every record has those anyway.
-pub fn of(resource: &Resource, object: &Value) -> Vec<Field> {
-    resource
-        .selectable
-        .iter()
-        .filter_map(|label| {
-            let value = value(&resource.kind, object, label)?;
-            (!value.is_empty()).then(|| (label.clone(), value.into()))
-        })
-        .collect()
+pub fn of(resource: &Resource, object: &Value) -> Fields {
+    Fields::new(&resource.selectable, |label| value(&resource.kind, object, label))
 }
 
 /// The text of the field that a label of a selector means.

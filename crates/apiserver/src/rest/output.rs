@@ -174,7 +174,7 @@ impl ApiServer {
             return Ok(record.full());
         }
         if resource.rules.same_schema(resource) {
-            let mut out = Vec::with_capacity(record.json.len() + 32);
+            let mut out = Vec::with_capacity(record.size() + 32);
             out.extend(
                 format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",", resource.kind, resource.api_version())
                     .bytes(),

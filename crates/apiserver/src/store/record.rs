@@ -1,15 +1,17 @@
 //! One stored object: compact JSON and the few things the server asks without parsing it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use super::Draft;
+use super::packed::Packed;
+use super::{Draft, Fields};
 use crate::apply::Managed;
 
-/// A field that selectors may ask about, and its value.
-pub type Field = (Arc<str>, Box<str>);
+/// Labels, sorted by key. Those of many objects are the same.
+pub type Labels = Arc<[(Box<str>, Box<str>)]>;
 
 /// One version of one object. Never changes.
 #[derive(Clone, Debug)]
@@ -17,19 +19,19 @@ pub struct Record {
     /// The namespace; empty for cluster-scoped objects.
     pub namespace: Arc<str>,
     /// The name.
-    pub name: Box<str>,
+    pub name: Arc<str>,
     /// The uid.
-    pub uid: Box<str>,
+    pub uid: Arc<str>,
     /// The resource version.
     pub rv: u64,
     /// Whether `metadata.deletionTimestamp` is set.
     pub deleting: bool,
     /// The labels, sorted by key.
-    pub labels: Box<[(Box<str>, Box<str>)]>,
-    /// The non-empty fields for selectors, without name and namespace.
-    pub fields: Box<[Field]>,
+    pub labels: Labels,
+    /// The fields for selectors, without name and namespace.
+    fields: Fields,
     /// `{"kind":…,"apiVersion":…,"metadata":…` and so on, compact. Without `managedFields`.
-    pub json: Bytes,
+    pub(super) json: Packed,
     /// Who manages which fields; none if nobody keeps account.
     pub managed: Option<Arc<Managed>>,
     layout: Layout,
@@ -39,15 +41,34 @@ pub struct Record {
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     /// Where `"metadata"` begins.
-    body: usize,
+    body: Place,
     /// Where `managedFields` would begin.
-    managed: usize,
+    managed: Place,
     /// Where `metadata.resourceVersion` begins and ends; nowhere when there is none.
-    version: (usize, usize),
+    version: (Place, Place),
     /// Where the metadata ends.
-    metadata_end: usize,
+    metadata_end: Place,
     /// Where the status begins, or else the end of the object.
-    status: usize,
+    status: Place,
+}
+
+/// A place in a text: there are many records, and none is longer than four gigabytes.
+#[derive(Clone, Copy, Debug)]
+struct Place(u32);
+
+impl Place {
+    fn end_of(text: &[u8]) -> Self {
+        Self(u32::try_from(text.len()).unwrap_or(u32::MAX))
+    }
+
+    fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A part of a text.
+fn part(text: &[u8], from: Place, to: Place) -> &[u8] {
+    text.get(from.index()..to.index()).unwrap_or_default()
 }
 
 impl Record {
@@ -81,16 +102,21 @@ impl Record {
             rv: rv.unwrap_or_default(),
             deleting,
             labels,
-            fields: draft.fields.into_iter().filter(|(_, value)| !value.is_empty()).collect(),
-            json,
+            fields: draft.fields,
+            json: Packed::whole(&json),
             managed: draft.managed.filter(|managed| !managed.is_empty()),
             layout,
         })
     }
 
+    /// The object as compact JSON, without `managedFields`.
+    pub fn json(&self) -> Cow<'_, [u8]> {
+        self.json.text()
+    }
+
     /// The object as a JSON tree.
     pub fn value(&self) -> Value {
-        serde_json::from_slice(&self.json).unwrap_or_default()
+        serde_json::from_slice(&self.json()).unwrap_or_default()
     }
 
     /// The same object under another version: how a deletion is told.
@@ -104,80 +130,90 @@ impl Record {
             meta.insert("resourceVersion".to_owned(), Value::String(rv.to_string()));
         }
         let (json, layout) = write(&object);
-        Self { rv, json, layout, ..self.clone() }
+        Self { rv, json: Packed::whole(&json), layout, ..self.clone() }
     }
 
     /// The whole object as clients see it.
     pub fn full(&self) -> Bytes {
+        let json = self.json();
         if self.managed.is_none() {
-            return self.json.clone();
+            return json.into_owned().into();
         }
-        let mut out = Vec::with_capacity(self.json.len() + 2048);
-        self.write_part(0, self.json.len(), &mut out);
+        let mut out = Vec::with_capacity(json.len() + 2048);
+        self.write_part(&json, Place(0), Place::end_of(&json), &mut out);
         out.into()
     }
 
     /// Writes the part from `"metadata"` on, with the closing brace: what stands in a list of a built-in kind.
     pub fn write_body(&self, out: &mut Vec<u8>) {
-        self.write_part(self.layout.body, self.json.len(), out);
+        let json = self.json();
+        self.write_part(&json, self.layout.body, Place::end_of(&json), out);
     }
 
     /// Writes `"metadata":{…}`, without anything around it.
     pub fn write_metadata(&self, out: &mut Vec<u8>) {
-        self.write_part(self.layout.body, self.layout.metadata_end, out);
+        self.write_part(&self.json(), self.layout.body, self.layout.metadata_end, out);
     }
 
-    fn write_part(&self, start: usize, end: usize, out: &mut Vec<u8>) {
+    fn write_part(&self, json: &[u8], start: Place, end: Place, out: &mut Vec<u8>) {
         let Some(managed) = &self.managed else {
-            out.extend_from_slice(self.json.get(start..end).unwrap_or_default());
+            out.extend_from_slice(part(json, start, end));
             return;
         };
         let at = self.layout.managed;
-        out.extend_from_slice(self.json.get(start..at).unwrap_or_default());
+        out.extend_from_slice(part(json, start, at));
         let mut text = String::with_capacity(2048);
         text.push_str("\"managedFields\":");
         managed.write(&mut text);
         text.push(',');
         out.extend_from_slice(text.as_bytes());
-        out.extend_from_slice(self.json.get(at..end).unwrap_or_default());
+        out.extend_from_slice(part(json, at, end));
     }
 
-    /// How much memory the object takes, about.
+    /// How many bytes of JSON the object has, about, as clients see it.
     pub fn size(&self) -> usize {
         self.json.len() + if self.managed.is_some() { 512 } else { 0 }
     }
 
+    /// How many bytes are kept for its JSON alone, beside a text that it may share with others.
+    pub fn kept(&self) -> usize {
+        self.json.kept()
+    }
+
     /// The part from `"metadata"` on, without `managedFields`.
-    pub fn body(&self) -> &[u8] {
-        self.json.get(self.layout.body..).unwrap_or_default()
+    pub fn body(&self) -> Cow<'_, [u8]> {
+        self.between(self.layout.body, Place(u32::MAX))
     }
 
     /// `"metadata":{…}`, without anything around it and without `managedFields`.
-    pub fn metadata(&self) -> &[u8] {
-        self.json.get(self.layout.body..self.layout.metadata_end).unwrap_or_default()
+    pub fn metadata(&self) -> Cow<'_, [u8]> {
+        self.between(self.layout.body, self.layout.metadata_end)
+    }
+
+    fn between(&self, from: Place, to: Place) -> Cow<'_, [u8]> {
+        let range = from.index()..to.index().min(self.json.len());
+        match self.json() {
+            Cow::Borrowed(json) => Cow::Borrowed(json.get(range).unwrap_or_default()),
+            Cow::Owned(json) => Cow::Owned(json.get(range).unwrap_or_default().to_vec()),
+        }
     }
 
     /// Whether the metadata of both is the same but for the version.
     pub fn has_metadata_of(&self, other: &Self) -> bool {
-        self.around_version() == other.around_version()
-    }
-
-    /// The metadata before and behind the version.
-    fn around_version(&self) -> (&[u8], &[u8]) {
-        let Layout { body, version: (start, end), metadata_end, .. } = self.layout;
-        (self.json.get(body..start).unwrap_or_default(), self.json.get(end..metadata_end).unwrap_or_default())
+        self.layout.around_version(&self.json()) == other.layout.around_version(&other.json())
     }
 
     /// Whether everything between metadata and status is the same in both: the spec, for most kinds.
     pub fn has_spec_of(&self, other: &Self) -> bool {
-        let spec = |record: &Self| record.layout.metadata_end..record.layout.status;
-        let (own, others) = (self.json.get(spec(self)), other.json.get(spec(other)));
+        let (own, others) = (self.json(), other.json());
+        let spec = |layout: Layout| layout.metadata_end.index()..layout.status.index();
+        let (own, others) = (own.get(spec(self.layout)), others.get(spec(other.layout)));
         own.is_some() && own == others
     }
 
     /// Whether the object is stored under this `apiVersion`.
     pub fn is_in(&self, api_version: &str) -> bool {
-        let head = self.json.get(..self.layout.body).unwrap_or_default();
+        let head = self.between(Place(0), self.layout.body);
         let rest = head.strip_suffix(b"\",").and_then(|head| head.strip_suffix(api_version.as_bytes()));
         rest.is_some_and(|rest| rest.ends_with(b"\"apiVersion\":\""))
     }
@@ -193,13 +229,21 @@ impl Record {
         match name {
             "metadata.name" => &self.name,
             "metadata.namespace" => &self.namespace,
-            _ => self.fields.iter().find(|(known, _)| known.as_ref() == name).map_or("", |(_, value)| value),
+            _ => self.fields.get(name),
         }
     }
 }
 
-/// Compact JSON with kind, apiVersion and metadata in front, in exactly as much memory as it takes.
-fn write(object: &Map<String, Value>) -> (Bytes, Layout) {
+impl Layout {
+    /// The metadata before and behind the version.
+    fn around_version(self, json: &[u8]) -> (&[u8], &[u8]) {
+        let Self { body, version: (start, end), metadata_end, .. } = self;
+        (part(json, body, start), part(json, end, metadata_end))
+    }
+}
+
+/// Compact JSON with kind, apiVersion and metadata in front.
+fn write(object: &Map<String, Value>) -> (Vec<u8>, Layout) {
     let mut out = Vec::with_capacity(4096);
     out.push(b'{');
     for key in ["kind", "apiVersion"] {
@@ -208,51 +252,53 @@ fn write(object: &Map<String, Value>) -> (Bytes, Layout) {
             out.push(b',');
         }
     }
-    let body = out.len();
+    let body = Place::end_of(&out);
     let (version, managed) = match object.get("metadata") {
         Some(Value::Object(meta)) => metadata(&mut out, meta),
         Some(other) => {
             member(&mut out, "metadata", other);
-            ((out.len(), out.len()), out.len())
+            let end = Place::end_of(&out);
+            ((end, end), end)
         }
         None => ((body, body), body),
     };
-    let metadata_end = out.len();
+    let metadata_end = Place::end_of(&out);
     let mut status = None;
     for (key, value) in object {
         if !matches!(key.as_str(), "kind" | "apiVersion" | "metadata") {
             if key == "status" {
-                status = Some(out.len());
+                status = Some(Place::end_of(&out));
             }
             out.push(b',');
             member(&mut out, key, value);
         }
     }
-    let status = status.unwrap_or(out.len());
+    let status = status.unwrap_or(Place::end_of(&out));
     out.push(b'}');
-    (Bytes::copy_from_slice(&out), Layout { body, managed, version, metadata_end, status })
+    (out, Layout { body, managed, version, metadata_end, status })
 }
 
 /// Writes the metadata; where the version stands in it, and where `managedFields` would. Every object has a name, before
 /// which there is place for them.
-fn metadata(out: &mut Vec<u8>, meta: &Map<String, Value>) -> ((usize, usize), usize) {
+fn metadata(out: &mut Vec<u8>, meta: &Map<String, Value>) -> ((Place, Place), Place) {
     out.extend_from_slice(b"\"metadata\":{");
     let (mut version, mut managed) = (None, None);
     for (index, (key, value)) in meta.iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
-        let start = out.len();
+        let start = Place::end_of(out);
         if key.as_str() > "managedFields" {
             managed.get_or_insert(start);
         }
         member(out, key, value);
         if key == "resourceVersion" {
-            version = Some((start, out.len()));
+            version = Some((start, Place::end_of(out)));
         }
     }
     out.push(b'}');
-    (version.unwrap_or((out.len(), out.len())), managed.unwrap_or(out.len()))
+    let end = Place::end_of(out);
+    (version.unwrap_or((end, end)), managed.unwrap_or(end))
 }
 
 fn member(out: &mut Vec<u8>, key: &str, value: &Value) {
@@ -291,7 +337,7 @@ mod tests {
             assert_eq!(first.has_spec_of(&other), spec, "{other:?}");
         }
         assert_eq!(
-            first.metadata(),
+            first.metadata().as_ref(),
             br#""metadata":{"labels":{},"name":"a","resourceVersion":"9","uid":"u"}"#
         );
         assert!(!first.has_spec_of(&record(json!({"metadata": {"name": "a"}}), 1)));

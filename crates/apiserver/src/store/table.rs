@@ -4,11 +4,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
+use super::packed::{Packed, Texts};
 use super::signal::Signal;
-use super::{Event, EventKind, Limits, Record, Scan, TooOld};
+use super::{Event, EventKind, Labels, Limits, Record, Scan, TooOld};
 
-type Named = BTreeMap<Box<str>, Arc<Record>>;
+type Named = BTreeMap<Arc<str>, Arc<Record>>;
 type Key<'a> = (&'a str, &'a str);
+
+/// How many different labels a table remembers.
+const REMEMBERED: usize = 16;
 
 #[derive(Debug)]
 pub(super) struct Table {
@@ -19,6 +23,10 @@ pub(super) struct Table {
     /// How often the resource ended; its readers of before end with it.
     ended: u64,
     signal: Arc<Signal>,
+    /// Whole texts that others stand on.
+    texts: Texts,
+    /// Labels that were stored last.
+    labels: VecDeque<Labels>,
 }
 
 impl Table {
@@ -33,6 +41,8 @@ impl Table {
             compacted: begun,
             ended: 0,
             signal: Arc::new(Signal::new(rv)),
+            texts: Texts::default(),
+            labels: VecDeque::new(),
         }
     }
 
@@ -42,6 +52,30 @@ impl Table {
 
     pub(super) fn get(&self, namespace: &str, name: &str) -> Option<&Arc<Record>> {
         self.objects.get(namespace)?.get(name)
+    }
+
+    /// Makes a record small: what it has in common with others of the table is shared with them.
+    pub(super) fn settle(&mut self, mut record: Record) -> Arc<Record> {
+        if let Packed::Whole(text) = &record.json {
+            record.json = self.texts.pack(text);
+        }
+        if let Some((namespace, named)) = self.objects.get_key_value(&record.namespace) {
+            record.namespace = namespace.clone();
+            if let Some(before) = named.get(&record.name) {
+                record.name = before.name.clone();
+                if record.uid == before.uid {
+                    record.uid = before.uid.clone();
+                }
+            }
+        }
+        match self.labels.iter().find(|labels| **labels == record.labels) {
+            Some(labels) => record.labels = labels.clone(),
+            None => {
+                self.labels.truncate(REMEMBERED - 1);
+                self.labels.push_front(record.labels.clone());
+            }
+        }
+        Arc::new(record)
     }
 
     pub(super) fn put(&mut self, event: Event, limits: Limits) {
@@ -75,10 +109,8 @@ impl Table {
 
     /// Puts a record back that was there when the store began.
     pub(super) fn restore(&mut self, record: Record) {
-        self.objects
-            .entry(record.namespace.clone())
-            .or_default()
-            .insert(record.name.clone(), Arc::new(record));
+        let record = self.settle(record);
+        self.objects.entry(record.namespace.clone()).or_default().insert(record.name.clone(), record);
     }
 
     pub(super) fn end(&mut self, rv: u64) {

@@ -17,7 +17,7 @@ use super::{ABOUT, OBJECTS};
 pub(super) const MOST_UNSAFE: u64 = 100_000;
 
 /// Table, namespace and name.
-type Key = (Box<str>, Arc<str>, Box<str>);
+type Key = (Box<str>, Arc<str>, Arc<str>);
 
 #[derive(Debug)]
 pub(super) struct Writer {

@@ -114,7 +114,7 @@ impl Truth {
     pub(crate) fn look(&mut self, history: &mut Recorder, sim: &Sim) -> Result<(), String> {
         let now = sim.clock().now();
         for (table, event) in history.take() {
-            let object: Value = serde_json::from_slice(&event.new.json).unwrap();
+            let object: Value = serde_json::from_slice(&event.new.json()).unwrap();
             let gone = event.kind.as_str() == "DELETED";
             let name = text(&object, "/metadata/name").to_owned();
             match table.as_ref() {

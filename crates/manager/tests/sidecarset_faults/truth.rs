@@ -51,7 +51,7 @@ impl Truth {
     pub(crate) fn look(&mut self, history: &mut Recorder, sim: &Sim) -> Result<(), String> {
         let now = sim.clock().now();
         for (table, event) in history.take() {
-            let object: Value = serde_json::from_slice(&event.new.json).unwrap();
+            let object: Value = serde_json::from_slice(&event.new.json()).unwrap();
             let gone = event.kind.as_str() == "DELETED";
             match table.as_ref() {
                 "apps.kruise.io/sidecarsets" => self.set_changed(object, now),

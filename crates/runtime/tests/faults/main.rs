@@ -76,7 +76,7 @@ impl Story {
             if table.as_ref() != "/configmaps" {
                 continue;
             }
-            let object: Value = serde_json::from_slice(&event.new.json).unwrap();
+            let object: Value = serde_json::from_slice(&event.new.json()).unwrap();
             let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             if object["metadata"]["labels"]["herd"].is_string() {
                 self.truth.status =

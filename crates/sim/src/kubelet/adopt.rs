@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::container::{Container, FIRST_PAUSE, Run, State};
 use super::mount::Mounts;
 use super::pass::Pass;
-use super::pod::{Pod, Stage};
+use super::pod::{Pod, Stage, Told};
 use super::spec::ContainerSpec;
 use crate::image::normalized;
 use crate::json::{at, list, number, text};
@@ -32,11 +32,13 @@ impl Pod {
         self.start = Some(start.to_owned());
         for condition in list(status, "/conditions") {
             if let Some(kind) = OWN_CONDITIONS.into_iter().find(|kind| *kind == text(condition, "/type")) {
-                let is_true = text(condition, "/status") == "True";
-                self.told.insert(kind, (is_true, text(condition, "/lastTransitionTime").to_owned()));
+                let status = text(condition, "/status") == "True";
+                let since = text(condition, "/lastTransitionTime").into();
+                self.told.retain(|told| told.kind != kind);
+                self.told.push(Told { kind, status, since });
             }
         }
-        self.initialized = self.told.get("Initialized").is_some_and(|(is_true, _)| *is_true);
+        self.initialized = self.told.iter().any(|told| told.kind == "Initialized" && told.status);
         let lists = ["/initContainerStatuses", "/containerStatuses", "/ephemeralContainerStatuses"];
         let statuses = || lists.iter().flat_map(|part| list(status, part));
         let (namespace, name) = (&self.namespace, &self.name);

@@ -85,9 +85,9 @@ impl Kubelets {
                 let run = container.run();
                 Some(machine::Container {
                     id: container.id.trim_start_matches("containerd://").to_owned(),
-                    namespace: pod.namespace.clone(),
-                    pod: pod.name.clone(),
-                    pod_uid: pod.uid.clone(),
+                    namespace: pod.namespace.to_string(),
+                    pod: pod.name.to_string(),
+                    pod_uid: pod.uid.to_string(),
                     name: spec.name.clone(),
                     image: container.image.clone(),
                     state,

@@ -1,9 +1,11 @@
 //! One pod's life on its node. Every look at it ([`Pod::look`]) does what is due and says when to look again.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use kruise_apiserver::store::Record;
 use serde_json::Value;
 
 use super::container::{Container, FIRST_PAUSE, LONGEST_PAUSE, Run, State};
@@ -39,11 +41,11 @@ pub(super) enum Stage {
 /// A pod as its node knows it.
 #[derive(Clone, Debug)]
 pub(super) struct Pod {
-    pub(super) namespace: String,
-    pub(super) name: String,
-    pub(super) uid: String,
-    pub(super) node: String,
-    pub(super) spec: PodSpec,
+    pub(super) namespace: Arc<str>,
+    pub(super) name: Arc<str>,
+    pub(super) uid: Arc<str>,
+    pub(super) node: Box<str>,
+    pub(super) spec: Arc<PodSpec>,
     pub(super) containers: Vec<Container>,
     pub(super) stage: Stage,
     pub(super) begun: Option<Timestamp>,
@@ -58,10 +60,10 @@ pub(super) struct Pod {
     pub(super) declared: Option<&'static str>,
     /// Why the node itself ended the pod: reason and message.
     pub(super) failed: Option<(&'static str, String)>,
-    /// Conditions as the API has them: type to status.
+    /// The conditions of its readiness gates as the API has them: type to status.
     pub(super) seen: BTreeMap<String, String>,
-    /// Our conditions: type to status and the time of the last change.
-    pub(super) told: BTreeMap<&'static str, (bool, String)>,
+    /// Our conditions.
+    pub(super) told: Vec<Told>,
     /// Conditions that come and go: since when they are there.
     pub(super) since: BTreeMap<&'static str, String>,
     /// Why a change of resources waits: reason and message.
@@ -73,15 +75,30 @@ pub(super) struct Pod {
     left: Option<Value>,
 }
 
+/// A condition that the kubelet speaks for.
+#[derive(Clone, Debug)]
+pub(super) struct Told {
+    pub(super) kind: &'static str,
+    pub(super) status: bool,
+    /// The time of the last change. Conditions that change together share it.
+    pub(super) since: Arc<str>,
+}
+
 impl Pod {
-    pub(super) fn new(pod: &Value, ip: String, host_ip: String, now: Timestamp) -> Self {
-        let spec = PodSpec::read(pod);
+    pub(super) fn new(
+        record: &Record,
+        pod: &Value,
+        spec: Arc<PodSpec>,
+        ip: String,
+        host_ip: String,
+        now: Timestamp,
+    ) -> Self {
         let containers = spec.containers.iter().map(Container::new).collect();
         let mut new = Self {
-            namespace: text(pod, "/metadata/namespace").to_owned(),
-            name: text(pod, "/metadata/name").to_owned(),
-            uid: text(pod, "/metadata/uid").to_owned(),
-            node: text(pod, "/spec/nodeName").to_owned(),
+            namespace: record.namespace.clone(),
+            name: record.name.clone(),
+            uid: record.uid.clone(),
+            node: record.field("spec.nodeName").into(),
             ip: if spec.host_network { host_ip.clone() } else { ip },
             host_ip,
             spec,
@@ -95,7 +112,7 @@ impl Pod {
             declared: None,
             failed: None,
             seen: BTreeMap::new(),
-            told: BTreeMap::new(),
+            told: Vec::new(),
             since: BTreeMap::new(),
             resize_waits: None,
             written: 0,
@@ -108,8 +125,7 @@ impl Pod {
     }
 
     /// Takes over what others changed.
-    pub(super) fn see(&mut self, pod: &Value, now: Timestamp) {
-        let spec = PodSpec::read(pod);
+    pub(super) fn see(&mut self, pod: &Value, spec: Arc<PodSpec>, now: Timestamp) {
         for container in spec.containers.iter().skip(self.containers.len()) {
             self.containers.push(Container::new(container));
         }
@@ -118,12 +134,17 @@ impl Pod {
     }
 
     fn see_status(&mut self, pod: &Value, now: Timestamp) {
-        self.seen = list(pod, "/status/conditions")
+        let conditions = list(pod, "/status/conditions");
+        let status = |condition| text(condition, "/status");
+        self.seen = conditions
             .iter()
-            .map(|c| (text(c, "/type").to_owned(), text(c, "/status").to_owned()))
+            .map(|condition| (text(condition, "/type"), status(condition)))
+            .filter(|(kind, _)| self.spec.gates.iter().any(|gate| gate == kind))
+            .map(|(kind, status)| (kind.to_owned(), status.to_owned()))
             .collect();
-        let reverted = self.told.iter().any(|(kind, (status, _))| {
-            self.seen.get(*kind).map(String::as_str) != Some(if *status { "True" } else { "False" })
+        let reverted = self.told.iter().any(|told| {
+            let seen = conditions.iter().rfind(|condition| text(condition, "/type") == told.kind);
+            seen.map(status) != Some(if told.status { "True" } else { "False" })
         });
         if reverted {
             // Others may not speak for the kubelet: it says again what it knows.
@@ -248,7 +269,8 @@ impl Pod {
     /// What happens to a container by itself: ends, probes, stops, pulls and starts that are due.
     fn clockwork(&mut self, at: usize, pass: &mut Pass<'_>) {
         let now = pass.now;
-        let Some(spec) = self.spec.containers.get(at).cloned() else { return };
+        let pod = self.spec.clone();
+        let Some(spec) = pod.containers.get(at) else { return };
         let Some(container) = self.containers.get_mut(at) else { return };
         match container.state.clone() {
             State::Running(run) => {
@@ -257,7 +279,7 @@ impl Pod {
                     container.end(code, reason, &pass.stamp(), now);
                 } else if let Some((_, probe)) = run.unhealthy.filter(|(when, _)| *when <= now) {
                     let behaviour = pass.images.behaviour(&container.image, &spec.command);
-                    container.stop(&spec, &behaviour, now, self.spec.grace);
+                    container.stop(spec, &behaviour, now, pod.grace);
                     let text = format!("Container {} failed {probe} probe, will be restarted", spec.name);
                     let title = if probe == "startup" { "Startup" } else { "Liveness" };
                     let failed = format!("{title} probe failed: HTTP probe failed with statuscode: 500");
@@ -274,7 +296,7 @@ impl Pod {
                     pass.said.push(self.said(at, true, "Unhealthy", failed.to_owned()));
                 } else if container.kill_at.is_some_and(|when| when <= now) {
                     let behaviour = pass.images.behaviour(&container.image, &spec.command);
-                    container.stop(&spec, &behaviour, now, self.spec.grace);
+                    container.stop(spec, &behaviour, now, pod.grace);
                 } else if container.resized_at.is_some_and(|when| when <= now) {
                     container.resized_at = None;
                     container.actual = container.allocated.clone();
@@ -284,8 +306,8 @@ impl Pod {
                 let reason = if code == 0 { "Completed" } else { "Error" };
                 container.end(code, reason, &pass.stamp(), now);
             }
-            State::Doing { then: Then::Pulled, due } if due <= now => self.pulled(at, &spec, pass),
-            State::Doing { due, .. } if due <= now => self.started(at, &spec, pass),
+            State::Doing { then: Then::Pulled, due } if due <= now => self.pulled(at, spec, pass),
+            State::Doing { due, .. } if due <= now => self.started(at, spec, pass),
             _ => {}
         }
     }
@@ -295,7 +317,8 @@ impl Pod {
         let latest = later(since, grace);
         let left = crate::time::until(pass.now, latest);
         let mut running = false;
-        let specs = self.spec.containers.clone();
+        let pod = self.spec.clone();
+        let specs = &pod.containers;
         for (at, spec) in specs.iter().enumerate() {
             if spec.role != Role::Sidecar {
                 running |= self.shut_one(at, spec, left, latest, pass);
@@ -345,7 +368,8 @@ impl Pod {
         if !self.mount(pass) {
             return;
         }
-        let specs = self.spec.containers.clone();
+        let pod = self.spec.clone();
+        let specs = &pod.containers;
         for (at, spec) in specs.iter().enumerate() {
             if self.changed(at, spec, pass) {
                 return;

@@ -1,5 +1,7 @@
 //! What a node reads from a pod's specification.
 
+use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kruise_api::kubernetes::quantity::Quantity;
@@ -49,7 +51,7 @@ pub(crate) struct Reference {
 }
 
 /// One container.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ContainerSpec {
     pub(crate) role: Role,
     pub(crate) name: String,
@@ -72,7 +74,7 @@ pub(crate) struct ContainerSpec {
 }
 
 /// The pod.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PodSpec {
     pub(crate) containers: Vec<ContainerSpec>,
     pub(crate) restart: Restart,
@@ -82,6 +84,28 @@ pub(crate) struct PodSpec {
     pub(crate) gates: Vec<String>,
     /// What its volumes are made of.
     pub(crate) sources: Vec<Source>,
+}
+
+/// Specifications that were read last: pods of one template have the same one, and share it.
+#[derive(Debug, Default)]
+pub(super) struct Specs {
+    recent: VecDeque<Arc<PodSpec>>,
+}
+
+impl Specs {
+    /// How many different specifications are remembered.
+    const REMEMBERED: usize = 32;
+
+    pub(super) fn read(&mut self, pod: &Value) -> Arc<PodSpec> {
+        let spec = PodSpec::read(pod);
+        if let Some(known) = self.recent.iter().find(|known| ***known == spec) {
+            return known.clone();
+        }
+        let spec = Arc::new(spec);
+        self.recent.truncate(Self::REMEMBERED - 1);
+        self.recent.push_front(spec.clone());
+        spec
+    }
 }
 
 impl PodSpec {

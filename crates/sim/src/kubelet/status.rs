@@ -1,12 +1,13 @@
 //! A pod's status as its kubelet reports it: phase, conditions and container statuses.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
 use super::container::{Container, State};
 use super::pass::Pass;
-use super::pod::{Pod, Stage};
+use super::pod::{Pod, Stage, Told};
 use super::spec::{ContainerSpec, Restart, Role};
 
 const NOT_READY: &str = "ContainersNotReady";
@@ -25,7 +26,7 @@ impl Pod {
             return None;
         }
         let mut patch = Map::new();
-        patch.insert("metadata".to_owned(), json!({"uid": self.uid}));
+        patch.insert("metadata".to_owned(), json!({"uid": &*self.uid}));
         patch.insert("status".to_owned(), status);
         Some(patch)
     }
@@ -167,17 +168,27 @@ impl Pod {
             ("ContainersReady", containers),
         ];
         let stamp = pass.stamp();
+        let since: Arc<str> = stamp.as_str().into();
+        self.told.reserve_exact(all.len().saturating_sub(self.told.len()));
         let mut list: Vec<Value> = Vec::new();
         for (kind, (status, reason, message)) in all {
-            let told = self.told.entry(kind).or_insert_with(|| (status, stamp.clone()));
-            if told.0 != status {
-                *told = (status, stamp.clone());
-            }
+            let changed = match self.told.iter_mut().find(|told| told.kind == kind) {
+                Some(told) => {
+                    if told.status != status {
+                        *told = Told { kind, status, since: since.clone() };
+                    }
+                    told.since.clone()
+                }
+                None => {
+                    self.told.push(Told { kind, status, since: since.clone() });
+                    since.clone()
+                }
+            };
             let text = |text: &str| if text.is_empty() { Value::Null } else { json!(text) };
             // A null removes what an earlier report said.
             list.push(json!({
                 "type": kind, "status": if status { "True" } else { "False" }, "lastProbeTime": null,
-                "lastTransitionTime": told.1, "reason": text(reason), "message": text(&message),
+                "lastTransitionTime": &*changed, "reason": text(reason), "message": text(&message),
             }));
         }
         list.extend(self.resize_conditions(&stamp));

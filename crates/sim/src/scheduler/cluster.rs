@@ -2,7 +2,8 @@
 //!
 //! Everything is kept up to date as pods come and go, so that placing one pod never looks at all others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use kruise_api::kubernetes::quantity::Quantity;
 use serde_json::{Value, json};
@@ -12,6 +13,8 @@ use crate::json::{at, list, text};
 
 /// More rules than this are forgotten and counted anew when they are needed.
 const MOST_RULES: usize = 512;
+/// How many different loads are remembered.
+const REMEMBERED: usize = 32;
 
 /// A node as a place for pods.
 #[derive(Clone, Debug, Default)]
@@ -55,7 +58,7 @@ impl Place {
     }
 
     /// A pod comes (1) or goes (-1).
-    fn count(&mut self, pod: &Placed, by: i64) {
+    fn count(&mut self, pod: &Load, by: i64) {
         self.used_cpu += pod.cpu * i128::from(by);
         self.used_memory += pod.memory * i128::from(by);
         for (name, amount) in &pod.others {
@@ -76,7 +79,13 @@ impl Place {
 /// A pod that has a place.
 #[derive(Clone, Debug)]
 pub(super) struct Placed {
-    pub(super) node: String,
+    pub(super) node: Box<str>,
+    pub(super) load: Arc<Load>,
+}
+
+/// What a pod takes and who counts it: the same for all pods of a template, which share it.
+#[derive(Debug)]
+pub(super) struct Load {
     pub(super) namespace: String,
     pub(super) labels: BTreeMap<String, String>,
     pub(super) cpu: i128,
@@ -86,10 +95,9 @@ pub(super) struct Placed {
     pub(super) apart: Vec<Term>,
 }
 
-impl Placed {
-    pub(super) fn new(wants: &Wants, node: &str) -> Self {
+impl Load {
+    fn new(wants: &Wants) -> Self {
         Self {
-            node: node.to_owned(),
             namespace: wants.namespace.clone(),
             labels: wants.labels.clone(),
             cpu: wants.cpu,
@@ -97,6 +105,15 @@ impl Placed {
             others: wants.others.clone(),
             apart: wants.apart.clone(),
         }
+    }
+
+    fn is_of(&self, wants: &Wants) -> bool {
+        let Self { namespace, labels, cpu, memory, others, apart } = self;
+        (cpu, memory) == (&wants.cpu, &wants.memory)
+            && *namespace == wants.namespace
+            && *labels == wants.labels
+            && *others == wants.others
+            && apart.iter().map(|term| &term.key).eq(wants.apart.iter().map(|term| &term.key))
     }
 }
 
@@ -127,6 +144,8 @@ pub(super) struct Cluster {
     selected: BTreeMap<String, Counted>,
     /// Pods that carry a rule to keep others away.
     repelling: BTreeMap<String, Counted>,
+    /// Loads that were placed last.
+    loads: VecDeque<Arc<Load>>,
 }
 
 impl Cluster {
@@ -147,11 +166,11 @@ impl Cluster {
                 }
             }
             None => {
-                for pod in self.placed.values().filter(|pod| pod.node == name) {
-                    place.count(pod, 1);
+                for pod in self.placed.values().filter(|pod| *pod.node == *name) {
+                    place.count(&pod.load, 1);
                 }
                 self.places.insert(name.to_owned(), place);
-                if self.placed.values().any(|pod| pod.node == name) {
+                if self.placed.values().any(|pod| *pod.node == *name) {
                     self.recount();
                 }
             }
@@ -166,12 +185,23 @@ impl Cluster {
     }
 
     /// A pod has its place.
-    pub(super) fn put(&mut self, uid: &str, pod: Placed) {
+    pub(super) fn put(&mut self, uid: &str, wants: &Wants, node: &str) {
         if self.placed.contains_key(uid) {
             self.take(uid);
         }
+        let pod = Placed { node: node.into(), load: self.load(wants) };
         self.count(&pod, 1);
         self.placed.insert(uid.to_owned(), pod);
+    }
+
+    fn load(&mut self, wants: &Wants) -> Arc<Load> {
+        if let Some(known) = self.loads.iter().find(|known| known.is_of(wants)) {
+            return known.clone();
+        }
+        let load = Arc::new(Load::new(wants));
+        self.loads.truncate(REMEMBERED - 1);
+        self.loads.push_front(load.clone());
+        load
     }
 
     /// A pod's place is free again. Returns whether it had one.
@@ -182,15 +212,16 @@ impl Cluster {
     }
 
     fn count(&mut self, pod: &Placed, by: i64) {
-        let Some(place) = self.places.get_mut(&pod.node) else { return };
-        place.count(pod, by);
+        let Some(place) = self.places.get_mut(&*pod.node) else { return };
+        let load = &pod.load;
+        place.count(load, by);
         let labels = &place.labels;
         for counted in self.selected.values_mut() {
-            if counted.term.counts(&pod.namespace, &pod.labels) {
+            if counted.term.counts(&load.namespace, &load.labels) {
                 counted.add(labels, by);
             }
         }
-        for term in &pod.apart {
+        for term in &load.apart {
             let counted = self
                 .repelling
                 .entry(term.key.clone())
@@ -204,8 +235,8 @@ impl Cluster {
         self.selected.clear();
         self.repelling.clear();
         for pod in self.placed.values() {
-            let Some(place) = self.places.get(&pod.node) else { continue };
-            for term in &pod.apart {
+            let Some(place) = self.places.get(&*pod.node) else { continue };
+            for term in &pod.load.apart {
                 let counted = self
                     .repelling
                     .entry(term.key.clone())
@@ -225,8 +256,8 @@ impl Cluster {
         }
         let mut counted = Counted { term: term.clone(), by_value: BTreeMap::new() };
         for pod in self.placed.values() {
-            if let Some(place) = self.places.get(&pod.node)
-                && term.counts(&pod.namespace, &pod.labels)
+            if let Some(place) = self.places.get(&*pod.node)
+                && term.counts(&pod.load.namespace, &pod.load.labels)
             {
                 counted.add(&place.labels, 1);
             }

@@ -9,6 +9,7 @@ mod daemonsets;
 mod determinism;
 mod faults;
 mod limits;
+mod memory;
 mod nodes;
 mod scheduling;
 mod services;

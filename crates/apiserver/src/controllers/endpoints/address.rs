@@ -1,6 +1,7 @@
 //! A pod as services see it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -12,8 +13,8 @@ use super::super::pods::Pod;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Address {
     pub(super) namespace: Box<str>,
-    pub(super) name: Box<str>,
-    pub(super) uid: Box<str>,
+    pub(super) name: Arc<str>,
+    pub(super) uid: Arc<str>,
     pub(super) ip: Box<str>,
     pub(super) node: Box<str>,
     pub(super) hostname: Box<str>,
@@ -56,7 +57,7 @@ impl Address {
 
     /// The pod, as references name it.
     pub(super) fn target(&self) -> Value {
-        json!({"kind": "Pod", "namespace": self.namespace, "name": self.name, "uid": self.uid})
+        json!({"kind": "Pod", "namespace": self.namespace, "name": &*self.name, "uid": &*self.uid})
     }
 
     /// The name under which a service publishes the pod, if it does.

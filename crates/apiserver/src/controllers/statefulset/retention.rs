@@ -46,7 +46,7 @@ pub(super) async fn settle(pass: &Pass<'_>, pods: &[Seen]) -> Result<(), Status>
             Holder::Nobody => None,
             Holder::Set => Some(controller_reference(&pass.sets, &pass.set)),
             Holder::Pod => Some(json!({
-                "apiVersion": "v1", "kind": "Pod", "name": seen.name, "uid": pod.record.uid,
+                "apiVersion": "v1", "kind": "Pod", "name": seen.name, "uid": &*pod.record.uid,
                 "controller": true, "blockOwnerDeletion": true,
             })),
         };
