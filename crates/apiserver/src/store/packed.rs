@@ -2,7 +2,7 @@
 //!
 //! Objects of one kind are much alike: pods of a workload differ in names, times and addresses, and so do the versions of
 //! one object. A table remembers a few whole texts ([`Texts`]), and a record says what to copy from one of them and what
-//! comes in between. That takes a tenth of the memory, and copying is nothing beside parsing.
+//! comes in between. That takes a sixth of the memory, and copying is nothing beside parsing.
 //!
 //! Which text a record stands on is a matter of memory only: what is read is what was written, byte for byte.
 

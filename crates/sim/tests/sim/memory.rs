@@ -35,7 +35,7 @@ async fn pods_of_a_workload_and_their_events_take_little_more_than_what_sets_the
     let pods = kept_and_read(&sim, "/pods");
     assert!(pods.0 < 420 && pods.1 > 2_000, "a pod of {} bytes takes {}", pods.1, pods.0);
     let events = kept_and_read(&sim, "/events");
-    assert!(events.0 < 240 && events.1 > 600, "an event of {} bytes takes {}", events.1, events.0);
+    assert!(events.0 < 200 && events.1 > 600, "an event of {} bytes takes {}", events.1, events.0);
     let leases = kept_and_read(&sim, "coordination.k8s.io/leases");
     assert!(leases.0 < 200, "a lease of {} bytes takes {}", leases.1, leases.0);
 }
