@@ -10,7 +10,7 @@ mod manager;
 mod rollout;
 mod webhook;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -56,7 +56,9 @@ pub(crate) fn run(root: &Path, bench: Bench) -> Result<()> {
         let own: Vec<String> = std::env::args().skip(1).collect();
         let mut args = vec!["run", "--quiet", "--release", "--package", "xtask", "--"];
         args.extend(own.iter().map(String::as_str));
-        return cargo(root, &args, None, None);
+        // The cluster that the caller chose is meant for that build too.
+        let kubeconfig = std::env::var_os("KUBECONFIG").map(PathBuf::from);
+        return cargo(root, &args, None, kubeconfig.as_deref());
     }
     let figures = match bench {
         Bench::Convert => convert::run()?,
