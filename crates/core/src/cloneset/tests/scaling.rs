@@ -295,15 +295,21 @@ fn claims_of_a_pod_whose_deletion_has_no_room_stay() {
     assert_eq!((world.pods.len(), world.claims.len()), (0, 0));
 }
 
-/// A claim that is being deleted waits for its pod to end, and is gone a moment later: a pod made in between would wait
-/// for it for ever.
-#[test]
-fn a_pod_comes_back_only_when_a_claim_that_goes_has_gone() {
+/// A set that uses claims again, the pod that somebody deleted, and one of its claims, which was deleted too and is still there.
+fn without_a_pod_whose_claim_goes() -> (World, String, String) {
     let mut world = World::resting(claims(true));
     let gone = world.names().remove(0);
     let log = format!("log-{gone}");
     world.claims.get_mut(&log).unwrap()["metadata"]["deletionTimestamp"] = world.now.to_string().into();
     world.delete_pod(&gone);
+    (world, gone, log)
+}
+
+/// A claim that is being deleted waits for its pod to end, and is gone a moment later: a pod made in between would wait
+/// for it for ever.
+#[test]
+fn a_pod_comes_back_only_when_a_claim_that_goes_has_gone() {
+    let (mut world, gone, log) = without_a_pod_whose_claim_goes();
     let plan = world.pass();
     assert_eq!(plan.purposes, [], "no other takes its place");
     assert_eq!(
@@ -320,11 +326,7 @@ fn a_pod_comes_back_only_when_a_claim_that_goes_has_gone() {
 /// A claim that somebody holds may never go. Its pod does not wait for ever: another comes, and says nothing of the old id.
 #[test]
 fn a_claim_that_cannot_end_does_not_keep_a_pod_away() {
-    let mut world = World::resting(claims(true));
-    let gone = world.names().remove(0);
-    let log = format!("log-{gone}");
-    world.claims.get_mut(&log).unwrap()["metadata"]["deletionTimestamp"] = world.now.to_string().into();
-    world.delete_pod(&gone);
+    let (mut world, gone, log) = without_a_pod_whose_claim_goes();
     let plan = world.pass();
     assert_eq!((plan.purposes.len(), plan.wake_after), (0, Some(std::time::Duration::from_secs(60))));
     world.now += jiff::SignedDuration::from_secs(60);
