@@ -60,6 +60,8 @@ pub const SUBSET_PATCH: &str = "apps.kruise.io/subset-patch";
 pub const DAEMONSET_PROGRESSIVE_CREATE_POD: &str = "daemonset.kruise.io/progressive-create-pod";
 /// On a DaemonSet whose manifest was exported from the built-in kind: the generation of its template. Has no effect.
 pub const DAEMONSET_TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+/// On a BroadcastJob that pauses when pods fail: how many failed pods its user has seen when they let it go on.
+pub const BROADCASTJOB_ACKNOWLEDGED_FAILED: &str = "apps.kruise.io/broadcastjob-acknowledged-failed";
 /// On an object that an AdvancedCronJob made: the time it was due, in RFC 3339.
 pub const SCHEDULED_AT: &str = "apps.kruise.io/scheduled-at";
 

@@ -139,6 +139,19 @@ impl Crd {
         self.versions.last()
     }
 
+    /// The object as it is shipped in a file.
+    ///
+    /// A manager outside of the cluster registers itself by `url` instead of our Service. Server-side apply leaves fields alone
+    /// that a file does not name, so the server would find both and refuse; with an explicit null the file takes the URL away.
+    pub fn manifest(&self) -> Value {
+        let mut object = self.object();
+        if let Conversion::Webhook(_) = self.conversion {
+            let url = ["spec", "conversion", "webhook", "clientConfig", "url"];
+            crate::json::set(&mut object, &url, Value::Null);
+        }
+        object
+    }
+
     /// The whole object, as an API server takes it.
     ///
     /// Conversion by webhook names our Service and no CA: the manager fills in the CA when it has one.

@@ -10,7 +10,7 @@ mod next;
 
 use jiff::{Timestamp, tz::TimeZone};
 
-use crate::duration::GoDuration;
+use crate::duration::{self, GoDuration, Problem};
 use field::{DAY, Field, HOUR, MINUTE, MONTH, WEEKDAY};
 
 /// When something is due.
@@ -118,6 +118,28 @@ impl Schedule {
         Self { zone, ..self }
     }
 
+    /// The latest time that is after `start` and not after `now`. Times at an interval count from `start`.
+    ///
+    /// However long ago the start is, this takes a bounded time: it goes back from `now`.
+    pub fn latest(&self, start: Timestamp, now: Timestamp) -> Option<Timestamp> {
+        match &self.rule {
+            Rule::Every(seconds) => {
+                let passed = rounds(start, now, *seconds);
+                (passed > 0).then(|| at_round(start, passed, *seconds)).flatten()
+            }
+            Rule::Clock(clock) => clock.latest(start, now, &self.zone),
+        }
+    }
+
+    /// The first time after `start` and `now`, or nothing where none comes within five years. Times at an interval count from
+    /// `start`.
+    pub fn upcoming(&self, start: Timestamp, now: Timestamp) -> Option<Timestamp> {
+        match &self.rule {
+            Rule::Every(seconds) => at_round(start, rounds(start, now, *seconds).checked_add(1)?, *seconds),
+            Rule::Clock(clock) => clock.next(now.max(start), &self.zone),
+        }
+    }
+
     /// The first time after this one, or nothing where none comes within five years.
     pub fn next(&self, after: Timestamp) -> Option<Timestamp> {
         match &self.rule {
@@ -125,6 +147,16 @@ impl Schedule {
             Rule::Clock(clock) => clock.next(after, &self.zone),
         }
     }
+}
+
+/// How many intervals have passed between two times.
+fn rounds(start: Timestamp, now: Timestamp, seconds: i64) -> i64 {
+    now.as_second().saturating_sub(start.as_second()).max(0).checked_div(seconds).unwrap_or(0)
+}
+
+/// The end of an interval.
+fn at_round(start: Timestamp, round: i64, seconds: i64) -> Option<Timestamp> {
+    Timestamp::from_second(start.as_second().checked_add(round.checked_mul(seconds)?)?).ok()
 }
 
 /// A time zone by its IANA name; the empty name and `UTC` are UTC.
@@ -145,14 +177,27 @@ fn word(text: &str) -> Result<Rule, Error> {
         "@hourly" => "0 * * * *",
         _ => {
             let Some(length) = text.strip_prefix("@every ") else { return Err(Error::Word(text.to_owned())) };
-            let length: GoDuration = length
-                .parse()
-                .map_err(|_| Error::Every(text.to_owned(), format!("time: invalid duration {length:?}")))?;
+            let seconds = match length.parse::<GoDuration>() {
+                Ok(length) => i64::try_from(length.0.as_secs()).unwrap_or(i64::MAX),
+                // Less than nothing is as often as it can be.
+                Err(duration::Error { problem: Problem::Negative, .. }) => 0,
+                Err(duration::Error { problem, .. }) => return Err(every(text, length, &problem)),
+            };
             // Parts of a second do not count, and nothing comes more often than each second.
-            return Ok(Rule::Every(i64::try_from(length.0.as_secs()).unwrap_or(i64::MAX).max(1)));
+            return Ok(Rule::Every(seconds.max(1)));
         }
     };
     clock(fields).map(Rule::Clock)
+}
+
+/// Why the time after `@every` is none, as Go says it.
+fn every(text: &str, length: &str, problem: &Problem) -> Error {
+    let cause = match problem {
+        Problem::NoUnit => format!("time: missing unit in duration {length:?}"),
+        Problem::Unit(unit) => format!("time: unknown unit {unit:?} in duration {length:?}"),
+        _ => format!("time: invalid duration {length:?}"),
+    };
+    Error::Every(text.to_owned(), cause)
 }
 
 fn clock(text: &str) -> Result<Clock, Error> {

@@ -11,6 +11,8 @@ pub const NAMESPACE: &str = "kruise-system";
 pub const DAEMON_CONFIG_NAMESPACE: &str = "kruise-daemon-config";
 /// Namespace that pod webhooks never touch.
 pub const KUBE_SYSTEM: &str = "kube-system";
+/// The namespace of what everybody may read.
+pub const KUBE_PUBLIC: &str = "kube-public";
 
 /// Service in front of the webhooks.
 pub const WEBHOOK_SERVICE: &str = "kruise-webhook-service";

@@ -75,6 +75,26 @@ enum Test {
 }
 
 impl LabelSelector {
+    /// The selector as kubectl and autoscalers write it.
+    pub fn text(&self) -> String {
+        let labels = self.match_labels.iter().map(|(key, value)| (key, format!("{key}={value}")));
+        let expressions = self.match_expressions.iter().map(|one| {
+            let mut values = one.values.clone();
+            values.sort();
+            let (key, values) = (&one.key, values.join(","));
+            let text = match one.operator.as_str() {
+                "In" => format!("{key} in ({values})"),
+                "NotIn" => format!("{key} notin ({values})"),
+                "DoesNotExist" => format!("!{key}"),
+                _ => key.clone(),
+            };
+            (key, text)
+        });
+        let mut parts: Vec<(&String, String)> = labels.chain(expressions).collect();
+        parts.sort_by(|left, right| left.0.cmp(right.0));
+        parts.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(",")
+    }
+
     /// Whether the selector states nothing and so matches everything.
     pub fn is_empty(&self) -> bool {
         self.match_labels.is_empty() && self.match_expressions.is_empty()
@@ -111,7 +131,12 @@ impl Requirement {
 impl Matcher {
     /// A label that everything has that is chosen, with the values that it may have.
     pub fn asked(&self) -> Option<(&str, &[String])> {
-        self.tests.iter().find_map(|test| match test {
+        self.wanted().next()
+    }
+
+    /// All such labels.
+    pub fn wanted(&self) -> impl Iterator<Item = (&str, &[String])> {
+        self.tests.iter().filter_map(|test| match test {
             Test::In { key, values } => Some((key.as_str(), values.as_slice())),
             _ => None,
         })

@@ -5,6 +5,8 @@ mod defaults;
 pub mod v1alpha1;
 pub mod v1beta1;
 
+pub use conversion::clone_set_up as upgrade_clone_set;
+
 use crate::{
     convert::Steps,
     crd::{Column, Conversion, Crd, Scope, Version},

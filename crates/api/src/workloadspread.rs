@@ -13,10 +13,10 @@ use crate::{
 const COLUMNS: &[Column] = &[
     Column::text("WorkloadName", ".spec.targetRef.name", "The workload whose pods are spread."),
     Column::text("WorkloadKind", ".spec.targetRef.kind", "The kind of that workload."),
-    Column::boolean(
+    Column::text(
         "Adaptive",
-        ".spec.scheduleStrategy.type[?(@ == \"Adaptive\")]",
-        "Whether pods that cannot be scheduled move to another subset.",
+        ".spec.scheduleStrategy.type",
+        "Adaptive where pods that cannot be scheduled move to another subset, else Fixed or nothing.",
     ),
     Column::date("Age", ".metadata.creationTimestamp", "Time since the object was made."),
 ];

@@ -74,6 +74,8 @@ fn words_stand_for_schedules() {
     check("@daily", from, &["Sun 2026-03-15 00:00"]);
     check("@midnight", from, &["Sun 2026-03-15 00:00"]);
     check("@hourly", from, &["Sat 2026-03-14 16:00"]);
+    // The original takes what is below zero as a second.
+    assert_eq!(Schedule::parse("@every -5s").unwrap().next(at(from)), Some(at("2026-03-14T15:09:27Z")));
     let every = Schedule::parse("@every 1m30.7s").unwrap();
     assert_eq!(every.next(at("2026-01-01T00:00:00.5Z")), Some(at("2026-01-01T00:01:30Z")));
     assert_eq!(Schedule::parse("@every 1ms").unwrap().next(at(from)), Some(at("2026-03-14T15:09:27Z")));
@@ -105,6 +107,25 @@ fn clocks_that_are_set_leave_times_out_or_show_them_twice() {
     assert_eq!(times("0 0 * * *", "Asia/Beirut", "2026-03-28T12:00:00Z", 1), ["Mon 2026-03-30 00:00 EEST"]);
 }
 
+/// In St. John's the clocks went back past midnight until 2011, from 00:01 to 23:01.
+#[test]
+fn the_next_time_is_later_also_where_midnight_comes_twice() {
+    let zone = time_zone("America/St_Johns").unwrap();
+    let schedule = Schedule::parse("*/10 * * * *").unwrap().in_zone(zone);
+    let mut now = at("2010-11-06T23:00:00Z");
+    for _ in 0..60 {
+        let next = schedule.next(now).unwrap();
+        assert_eq!(next.duration_since(now).as_secs(), 600, "after {now}");
+        now = next;
+    }
+    let daily = Schedule::parse("0 0 7 * *").unwrap().in_zone(time_zone("America/St_Johns").unwrap());
+    for minute in 0..180 {
+        let now = at("2010-11-07T01:00:00Z") + jiff::SignedDuration::from_mins(minute);
+        assert!(daily.next(now).unwrap() > now, "after {now}");
+    }
+    assert_eq!(daily.next(at("2010-11-07T02:45:00Z")), Some(at("2010-11-07T03:30:00Z")));
+}
+
 #[test]
 fn a_schedule_may_name_its_zone() {
     let schedule = Schedule::parse("CRON_TZ=Asia/Tokyo 0 6 * * *").unwrap();
@@ -130,6 +151,13 @@ fn mistakes_are_named() {
         ("* * * * * *", "expected exactly 5 fields, found 6: [* * * * * *]"),
         ("@often", "unrecognized descriptor: @often"),
         ("@every often", "failed to parse duration @every often: time: invalid duration \"often\""),
+        ("@every 1", "failed to parse duration @every 1: time: missing unit in duration \"1\""),
+        ("@every 1x", "failed to parse duration @every 1x: time: unknown unit \"x\" in duration \"1x\""),
+        ("@every", "unrecognized descriptor: @every"),
+        (
+            "@every 999999h9999999999s",
+            "failed to parse duration @every 999999h9999999999s: time: invalid duration \"999999h9999999999s\"",
+        ),
         ("TZ=Nowhere/Else * * * * *", "provided bad location Nowhere/Else: unknown time zone Nowhere/Else"),
         ("TZ=UTC", "time zone without a schedule: TZ=UTC"),
         ("60 * * * *", "end of range (60) above maximum (59): 60"),
@@ -174,10 +202,87 @@ proptest! {
 
 #[test]
 fn any_text_is_a_schedule_or_a_mistake() {
-    proptest!(|(text in "(@every |TZ=)?[0-9a-z*?/, -]{0,24}")| {
+    let few = "(@every |TZ=)?[0-9a-z*?/, -]{0,24}";
+    // Fields of the right form are found by chance too rarely.
+    let field = "([*?]|[0-9]{1,2}(-[0-9]{1,2})?|[a-z]{3})(/[0-9]{1,3})?";
+    let formed = format!(
+        "((CRON_)?TZ=[A-Z][a-z]{{2}}(/[A-Z][a-z]{{3}})? )?{field} {field} {field}(,{field})? {field} {field}"
+    );
+    let text = |regex: &str| proptest::string::string_regex(regex).unwrap();
+    let strategy = prop_oneof![text(few), text(&formed), any::<String>()];
+    proptest!(|(text in strategy)| {
         if let Ok(schedule) = Schedule::parse(&text) {
             let now = at("2026-01-01T00:00:00Z");
             prop_assert!(schedule.next(now).is_none_or(|next| next > now));
+            let start = at("2020-01-01T00:00:00Z");
+            prop_assert!(schedule.latest(start, now).is_none_or(|latest| start < latest && latest <= now));
         }
     });
+}
+
+/// JOBS-48 and more: rows that were computed elsewhere; the head of the file says how.
+#[test]
+fn times_are_those_that_another_program_computed() {
+    let rows: Vec<&str> =
+        include_str!("schedules.tsv").lines().filter(|line| !line.starts_with('#')).collect();
+    assert!(rows.len() >= 300, "{} rows", rows.len());
+    for row in rows {
+        let [schedule, zone, from, expected] = row.split('\t').collect::<Vec<_>>().try_into().unwrap();
+        let parsed = Schedule::parse(schedule).unwrap().in_zone(time_zone(zone).unwrap());
+        let (start, mut now) = (at(from), at(from));
+        let mut found = Vec::new();
+        for _ in 0..5 {
+            let Some(next) = parsed.next(now) else {
+                found.push("never".to_owned());
+                break;
+            };
+            // The same from all sides.
+            assert_eq!(parsed.upcoming(start, now), Some(next), "{row}");
+            assert_eq!(parsed.latest(start, next), Some(next), "{row}");
+            if let Ok(before) = next.checked_sub(jiff::SignedDuration::from_secs(1)) {
+                assert_eq!(parsed.latest(start, before), Some(now).filter(|now| *now > start), "{row}");
+            }
+            found.push(next.to_string());
+            now = next;
+        }
+        assert_eq!(found.join(" "), expected, "{row}");
+    }
+}
+
+/// Three months of missed minutes are not looked at one by one, and neither are three thousand years.
+#[test]
+fn the_latest_time_is_found_from_the_end() {
+    let minutely = Schedule::parse("* * * * *").unwrap();
+    assert_eq!(
+        minutely.latest(at("0001-01-01T00:00:00Z"), at("2026-03-01T00:00:30Z")),
+        Some(at("2026-03-01T00:00:00Z"))
+    );
+    let every = Schedule::parse("@every 1s").unwrap();
+    assert_eq!(
+        every.latest(at("0001-01-01T00:00:00Z"), at("2026-03-01T00:00:30Z")),
+        Some(at("2026-03-01T00:00:30Z"))
+    );
+    // A clock that was set back brings nothing twice.
+    assert_eq!(minutely.latest(at("2026-03-01T01:00:00Z"), at("2026-03-01T00:00:30Z")), None);
+    assert_eq!(every.latest(at("2026-03-01T01:00:00Z"), at("2026-03-01T00:00:30Z")), None);
+    assert_eq!(
+        every.upcoming(at("2026-03-01T01:00:00Z"), at("2026-03-01T00:00:30Z")),
+        Some(at("2026-03-01T01:00:01Z"))
+    );
+}
+
+proptest! {
+    #[test]
+    fn the_latest_time_is_the_last_of_those_that_come_one_after_the_other(
+        minute in "(\\*|\\*/7|[0-5]|3-50/9)", hour in "(\\*|[0-3]|\\*/5)", weekday in "(\\*|1|\\*/3)",
+        start in 1_700_000_000..1_900_000_000i64, length in 0..400_000i64,
+        zone in prop::sample::select(vec!["UTC", "Europe/Berlin", "America/Sao_Paulo", "Australia/Lord_Howe"]),
+    ) {
+        let schedule = Schedule::parse(&format!("{minute} {hour} * * {weekday}")).unwrap();
+        let schedule = schedule.in_zone(time_zone(zone).unwrap());
+        let (start, now) =
+            (Timestamp::from_second(start).unwrap(), Timestamp::from_second(start + length).unwrap());
+        let times = std::iter::successors(schedule.next(start), |time| schedule.next(*time));
+        prop_assert_eq!(schedule.latest(start, now), times.take_while(|time| *time <= now).last());
+    }
 }

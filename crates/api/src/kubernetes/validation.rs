@@ -34,6 +34,8 @@ pub enum Kind {
     Forbidden,
     /// The value names something that is not there.
     NotFound,
+    /// The value could not be checked.
+    Internal,
 }
 
 /// One broken rule.
@@ -80,6 +82,11 @@ impl Violation {
         Self::new(Kind::Forbidden, path, Value::Null, detail)
     }
 
+    /// The value could not be checked.
+    pub fn internal(path: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self::new(Kind::Internal, path, Value::Null, detail)
+    }
+
     /// The value names something that is not there.
     pub fn not_found(path: impl Into<String>, value: impl Into<Value>) -> Self {
         Self::new(Kind::NotFound, path, value, "")
@@ -95,6 +102,7 @@ impl fmt::Display for Violation {
             Kind::Duplicate => ("Duplicate value", true),
             Kind::Forbidden => ("Forbidden", false),
             Kind::NotFound => ("Not found", true),
+            Kind::Internal => ("Internal error", false),
         };
         write!(f, "{}: {words}", self.path)?;
         if shows_value {
@@ -109,10 +117,31 @@ impl fmt::Display for Violation {
 
 type Violations = Vec<Violation>;
 
+/// Checks a term that prefers nodes. Paths start with `path`.
+pub fn preferred_scheduling_term(term: &Value, path: &str) -> Vec<Violation> {
+    let mut found = Violations::new();
+    scheduling::preferred_term(&mut found, term, path);
+    found
+}
+
 /// What is wrong with a label selector at `path`.
 pub fn label_selector(selector: &Value, path: &str) -> Vec<Violation> {
     let mut found = Violations::new();
     scheduling::label_selector(&mut found, selector, path);
+    found
+}
+
+/// Checks a term about nodes. Paths start with `path`.
+pub fn node_selector_term(term: &Value, path: &str) -> Vec<Violation> {
+    let mut found = Violations::new();
+    scheduling::node_term(&mut found, term, path);
+    found
+}
+
+/// Checks the `tolerations` of an object. Paths start with `path`.
+pub fn tolerations(holder: &Value, path: &str) -> Vec<Violation> {
+    let mut found = Violations::new();
+    scheduling::tolerations(&mut found, holder, path);
     found
 }
 

@@ -106,8 +106,7 @@ pub struct UpdateStrategy {
 pub struct RollingUpdate {
     /// How many pods stay on the old revision. Zero unless given.
     pub partition: Option<i32>,
-    /// How many pods may be unavailable during an update: a number or a percentage. More than one needs the Parallel
-    /// policy. One unless given.
+    /// How many pods may be unavailable during an update: a number or a percentage. One unless given.
     pub max_unavailable: Option<IntOrString>,
     /// What happens to each pod: ReCreate, InPlaceIfPossible or InPlaceOnly. ReCreate unless given.
     pub pod_update_policy: Option<PodUpdatePolicy>,

@@ -71,7 +71,7 @@ pub(super) fn down(object: &mut Value) -> Result<(), Error> {
 ///
 /// A spec that has nothing of the older shape stays as it is. In the older shape volume claims are reused unless that
 /// is disabled; `enablePVCReuse: false` says nothing there, because the API server fills it in.
-fn clone_set_up(spec: &mut Value) {
+pub fn clone_set_up(spec: &mut Value) {
     let older = is_older_shape(spec);
     if older {
         let nested = take(spec, ROLLING);

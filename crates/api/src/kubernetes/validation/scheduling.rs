@@ -89,10 +89,7 @@ fn check_affinity(found: &mut Violations, affinity: &Value, path: &str) {
         }
         for (index, preferred) in list(nodes, PREFERRED).iter().enumerate() {
             let path = format!("{path}.nodeAffinity.{PREFERRED}[{index}]");
-            weight(found, preferred, &path);
-            if let Some(term) = get(preferred, "preference") {
-                node_term(found, term, &format!("{path}.preference"));
-            }
+            preferred_term(found, preferred, &path);
         }
     }
     for kind in ["podAffinity", "podAntiAffinity"] {
@@ -110,6 +107,13 @@ fn check_affinity(found: &mut Violations, affinity: &Value, path: &str) {
     }
 }
 
+pub(super) fn preferred_term(found: &mut Violations, preferred: &Value, path: &str) {
+    weight(found, preferred, path);
+    if let Some(term) = get(preferred, "preference") {
+        node_term(found, term, &format!("{path}.preference"));
+    }
+}
+
 fn weight(found: &mut Violations, preferred: &Value, path: &str) {
     let weight = number(preferred, "weight");
     if !(1..=100).contains(&weight) {
@@ -117,7 +121,7 @@ fn weight(found: &mut Violations, preferred: &Value, path: &str) {
     }
 }
 
-fn node_term(found: &mut Violations, term: &Value, path: &str) {
+pub(super) fn node_term(found: &mut Violations, term: &Value, path: &str) {
     for (index, expression) in list(term, "matchExpressions").iter().enumerate() {
         let path = format!("{path}.matchExpressions[{index}]");
         let values = list(expression, "values");

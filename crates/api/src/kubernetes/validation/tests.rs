@@ -358,6 +358,56 @@ fn cpu_and_memory_can_be_resized() {
     check_resize(|container| container["resources"]["limits"]["memory"] = "256Mi".into(), &[]);
 }
 
+/// Since Kubernetes 1.34 this needs no restart; the node looks at what is used.
+#[test]
+fn memory_limits_may_shrink_and_come() {
+    check_resize(|container| container["resources"]["limits"]["memory"] = "96Mi".into(), &[]);
+    let old = changed(|spec| spec["containers"][0]["resources"] = json!({"requests": {"memory": "64Mi"}}));
+    let mut new = old.clone();
+    new["spec"]["containers"][0]["resources"]["limits"] = json!({"memory": "128Mi"});
+    assert_eq!(lines(&resize(&new, &old)), [""; 0]);
+}
+
+#[test]
+fn some_pods_are_never_resized() {
+    let check = |change: &dyn Fn(&mut Value), expected: &str| {
+        let mut old = changed(|spec| spec["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}}));
+        change(&mut old);
+        let mut new = old.clone();
+        new["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "2".into();
+        assert_eq!(lines(&resize(&new, &old)), [format!(": Forbidden: {expected}")]);
+    };
+    check(
+        &|pod| pod["spec"]["resources"] = json!({"limits": {"cpu": "4"}}),
+        "pods with pod-level resources cannot be resized",
+    );
+    check(
+        &|pod| pod["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "x"}),
+        "static pods cannot be resized",
+    );
+    check(&|pod| pod["spec"]["os"] = json!({"name": "windows"}), "windows pods cannot be resized");
+}
+
+#[test]
+fn of_init_containers_only_sidecars_are_resized() {
+    let with = |init: Value| changed(|spec| spec["initContainers"] = json!([init]));
+    let sidecar = |resources: Value| {
+        with(json!({"name": "s", "image": "s:1", "restartPolicy": "Always", "resources": resources}))
+    };
+    let setup = |resources: Value| with(json!({"name": "s", "image": "s:1", "resources": resources}));
+    let (old, new) = (json!({"requests": {"cpu": "1"}}), json!({"requests": {"cpu": "2"}}));
+    assert_eq!(lines(&resize(&sidecar(new.clone()), &sidecar(old.clone()))), [""; 0]);
+    assert_eq!(
+        lines(&resize(&setup(new), &setup(old.clone()))),
+        ["spec: Forbidden: resources for non-sidecar init containers are immutable"]
+    );
+    let more = json!({"requests": {"cpu": "1", "ephemeral-storage": "1Gi"}});
+    assert_eq!(
+        lines(&resize(&sidecar(more), &sidecar(old))),
+        ["spec: Forbidden: only cpu and memory resources for sidecar containers are mutable"]
+    );
+}
+
 #[test]
 fn other_changes_are_no_resize() {
     check_resize(
@@ -365,11 +415,10 @@ fn other_changes_are_no_resize() {
         &["spec: Forbidden: only cpu and memory resources are mutable"],
     );
     check_resize(
-        |container| container["resources"]["limits"]["memory"] = "64Mi".into(),
-        &[
-            "spec.containers[0].resources.limits[memory]: Forbidden: memory limits cannot be decreased unless \
-           resizePolicy is RestartContainer",
-        ],
+        |container| {
+            container["resizePolicy"] = json!([{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]);
+        },
+        &["spec: Forbidden: only cpu and memory resources are mutable"],
     );
     check_resize(
         |container| container["resources"]["requests"] = json!({"cpu": "200m", "memory": "128Mi"}),

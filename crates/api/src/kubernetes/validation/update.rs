@@ -9,6 +9,9 @@ const UPDATABLE: &str = "pod updates may not change fields other than `spec.cont
 `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),\
 `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
+/// The annotation of a pod that a node made from a file of its own.
+const MIRROR: &str = "kubernetes.io/config.mirror";
+
 /// What is wrong with a change of a pod through its main resource.
 pub fn pod_update(new: &Value, old: &Value) -> Violations {
     let null = Value::Null;
@@ -193,10 +196,14 @@ pub fn ephemeral_containers_update(new: &Value, old: &Value) -> Violations {
     found
 }
 
-/// What is wrong with a change through `resize`: only cpu and memory of containers and sidecars may change.
+/// What is wrong with a change through `resize`: only cpu and memory of containers and sidecars may change. These are the
+/// rules of Kubernetes 1.34 and later, where memory limits may also shrink and come without a restart.
 pub fn resize(new: &Value, old: &Value) -> Violations {
     let null = Value::Null;
     let status = old.get("status").unwrap_or(&null);
+    if let Some(detail) = never_resized(new, old) {
+        return vec![Violation::forbidden("", detail)];
+    }
     let (new, old) = (new.get("spec").unwrap_or(&null), old.get("spec").unwrap_or(&null));
     let mut found = Violations::new();
     if !is_qos_kept(new, old) {
@@ -216,21 +223,28 @@ pub fn resize(new: &Value, old: &Value) -> Violations {
     if found.len() > before {
         return found;
     }
-    let mut masked = new.clone();
+    let is_sidecar = |container: &Value| text(container, "restartPolicy") == "Always";
     for kind in ["initContainers", "containers"] {
-        for (index, before) in list(old, kind).iter().enumerate() {
-            let Some(after) = list(new, kind).get(index) else { continue };
-            let sidecar = text(before, "restartPolicy") == "Always";
-            if kind == "initContainers" && !sidecar {
-                if !differences(after, before, "").is_empty() {
-                    let detail = "resources for non-sidecar init containers are immutable";
-                    found.push(Violation::forbidden("spec", detail));
-                }
-                continue;
+        for (index, (after, before)) in list(new, kind).iter().zip(list(old, kind)).enumerate() {
+            if kind == "containers" || is_sidecar(before) {
+                removed(&mut found, after, before, &format!("spec.{kind}[{index}].resources"));
             }
-            resized(&mut found, after, before, &format!("spec.{kind}[{index}].resources"));
-            if let Some(container) = masked.get_mut(kind).and_then(|list| list.get_mut(index)) {
+        }
+    }
+    let mut masked = new.clone();
+    for (kind, detail) in [
+        ("containers", "only cpu and memory resources are mutable"),
+        ("initContainers", "only cpu and memory resources for sidecar containers are mutable"),
+    ] {
+        for (index, before) in list(old, kind).iter().enumerate() {
+            let Some(container) = masked.get_mut(kind).and_then(|list| list.get_mut(index)) else { continue };
+            let is_fixed = kind == "initContainers" && !is_sidecar(before);
+            if !is_fixed {
                 keep_cpu_and_memory(container, before);
+            }
+            if !differences(container, before, ".limits.").is_empty() {
+                let fixed = "resources for non-sidecar init containers are immutable";
+                found.push(Violation::forbidden("spec", if is_fixed { fixed } else { detail }));
             }
         }
     }
@@ -238,6 +252,28 @@ pub fn resize(new: &Value, old: &Value) -> Violations {
         found.push(Violation::forbidden("spec", "only cpu and memory resources are mutable"));
     }
     found
+}
+
+/// Why no pod of this sort is ever resized. Nothing else is checked then.
+fn never_resized(new: &Value, old: &Value) -> Option<&'static str> {
+    let has_own = |pod: &Value| {
+        let resources = pod.get("spec").and_then(|spec| get(spec, "resources"));
+        let some = |part: &str| {
+            resources
+                .and_then(|own| own.get(part))
+                .and_then(Value::as_object)
+                .is_some_and(|map| !map.is_empty())
+        };
+        some("requests") || some("limits")
+    };
+    if has_own(old) || has_own(new) {
+        return Some("pods with pod-level resources cannot be resized");
+    }
+    if old.pointer("/metadata/annotations").is_some_and(|all| all.get(MIRROR).is_some()) {
+        return Some("static pods cannot be resized");
+    }
+    let is_windows = old.pointer("/spec/os/name").and_then(Value::as_str) == Some("windows");
+    is_windows.then_some("windows pods cannot be resized")
 }
 
 fn same_order(found: &mut Violations, kind: &str, new: &[Value], old: &[Value]) {
@@ -260,7 +296,8 @@ fn amounts(container: &Value, kind: &str) -> Map<String, Value> {
     list.cloned().unwrap_or_default()
 }
 
-fn resized(found: &mut Violations, new: &Value, old: &Value, path: &str) {
+/// Requests and limits that are set stay set.
+fn removed(found: &mut Violations, new: &Value, old: &Value, path: &str) {
     for (kind, detail) in
         [("requests", "resource requests cannot be removed"), ("limits", "resource limits cannot be removed")]
     {
@@ -269,21 +306,6 @@ fn resized(found: &mut Violations, new: &Value, old: &Value, path: &str) {
             found.push(Violation::forbidden(format!("{path}.{kind}"), detail));
         }
     }
-    let restarts = list(new, "resizePolicy").iter().any(|policy| {
-        text(policy, "resourceName") == "memory" && text(policy, "restartPolicy") == "RestartContainer"
-    });
-    if restarts {
-        return;
-    }
-    let limit = |container: &Value| amounts(container, "limits").get("memory").map(Quantity::from_json);
-    let detail = match (limit(new), limit(old)) {
-        (Some(Ok(new)), Some(Ok(old))) if new < old => {
-            "memory limits cannot be decreased unless resizePolicy is RestartContainer"
-        }
-        (Some(_), None) => "memory limits cannot be added unless resizePolicy is RestartContainer",
-        _ => return,
-    };
-    found.push(Violation::forbidden(format!("{path}.limits[memory]"), detail));
 }
 
 fn keep_cpu_and_memory(container: &mut Value, old: &Value) {
