@@ -6,6 +6,7 @@
 
 mod feed;
 mod store;
+mod trouble;
 mod view;
 mod wire;
 
@@ -21,8 +22,15 @@ use kruise_core::{
 };
 use tokio::sync::Notify;
 
-use crate::{metrics::Framework, scope::Stop};
+use crate::{
+    decode::{Unread, contained},
+    events::Recorder,
+    metrics::Framework,
+    scope::Stop,
+};
+pub use feed::UNREADABLE;
 use store::Store;
+pub use trouble::{Followed, Reason, Trouble};
 pub use view::{Guarded, Plain, View, Whole};
 
 /// What to follow, and how.
@@ -117,6 +125,9 @@ struct Inner<V> {
     relist: Notify,
     wanted: Stop,
     metrics: Mutex<Option<Framework>>,
+    trouble: Mutex<Option<Trouble>>,
+    /// Where events about unreadable objects go.
+    recorder: Mutex<Option<Recorder>>,
 }
 
 impl<V> Clone for Cache<V> {
@@ -142,6 +153,8 @@ impl<V: View> Cache<V> {
             relist: Notify::new(),
             wanted: Stop::default(),
             metrics: Mutex::default(),
+            trouble: Mutex::default(),
+            recorder: Mutex::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -171,7 +184,10 @@ impl<V: View> Cache<V> {
         let mut subscribers = self.inner.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
         for object in self.list() {
             let key = object.metadata().key();
-            told(&Change { key, old: None, new: Some(object), initial: true });
+            let change = Change { key, old: None, new: Some(object), initial: true };
+            if contained(|| told(&change)).is_none() {
+                self.panicked(&change.key, "a subscriber");
+            }
         }
         subscribers.0.push(Arc::new(told));
     }
@@ -194,6 +210,11 @@ impl<V: View> Cache<V> {
     /// All objects that an index has under a text, sorted by namespace and name.
     pub fn by_index(&self, index: &str, text: &str) -> Vec<Arc<V>> {
         self.read().by_index(index, text)
+    }
+
+    /// What could not be read of an object; nothing where all could.
+    pub fn unread(&self, key: &ObjectKey) -> Option<Arc<[Unread]>> {
+        self.read().unread_of(key)
     }
 
     /// How many objects there are.
@@ -254,6 +275,8 @@ pub trait Observed: Send + Sync {
     fn ask_list(&self) -> u64;
     /// See [`Self::ask_list`].
     fn listed(&self) -> u64;
+    /// What could not be read of an object, and whether that is something that decides.
+    fn unread(&self, key: &ObjectKey) -> Option<(Arc<[Unread]>, bool)>;
 }
 
 /// What a cache knows of an object.
@@ -308,5 +331,12 @@ impl<V: View> Observed for Cache<V> {
 
     fn listed(&self) -> u64 {
         self.read().listed
+    }
+
+    fn unread(&self, key: &ObjectKey) -> Option<(Arc<[Unread]>, bool)> {
+        let store = self.read();
+        let unread = store.unread_of(key)?;
+        let decides = store.objects.get(key).is_some_and(|object| object.metadata().unreadable);
+        Some((unread, decides))
     }
 }

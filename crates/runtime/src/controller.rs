@@ -35,7 +35,7 @@ use kruise_core::{
 };
 
 use crate::{
-    cache::{Cache, Change, View},
+    cache::{Cache, Change, Observed, View},
     clock::Clock,
     effects::{self, Executor},
     events::Events,
@@ -166,6 +166,17 @@ impl Context {
     }
 }
 
+/// Wakes keys of a controller. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct Waker(Queue);
+
+impl Waker {
+    /// Wakes a key; later than others where it comes from a first list.
+    pub fn wake(&self, key: ObjectKey, is_initial: bool) {
+        self.0.add_with(key, if is_initial { Priority::Low } else { Priority::Normal });
+    }
+}
+
 type Reconciling = Pin<Box<dyn Future<Output = Result<Next, Error>> + Send>>;
 type Reconcile = Arc<dyn Fn(Context, ObjectKey) -> Reconciling + Send + Sync>;
 
@@ -202,6 +213,13 @@ impl Builder {
         self
     }
 
+    /// The same for what is no single cache, such as one for each name.
+    #[must_use]
+    pub fn follow_all(self, caches: Arc<dyn Observed>) -> Self {
+        self.freshness.follow(caches);
+        self
+    }
+
     /// Calls this for a key whose own writes a cache did not show in time.
     #[must_use]
     pub fn on_overdue(self, told: impl Fn(&ObjectKey) + Send + Sync + 'static) -> Self {
@@ -221,6 +239,14 @@ impl Builder {
             let priority = if change.initial { Priority::Low } else { Priority::Normal };
             keys(change, &mut |key| queue.add_with(key, priority));
         });
+        self
+    }
+
+    /// The same where many caches come and go: whoever has them is given what wakes a key. Keys of a first list come after all
+    /// others.
+    #[must_use]
+    pub fn wake_by(self, subscribe: impl FnOnce(Waker)) -> Self {
+        subscribe(Waker(self.queue.clone()));
         self
     }
 

@@ -6,6 +6,8 @@
 //! the process does not lead any more.
 
 mod call;
+mod limit;
+mod unread;
 
 use std::{
     collections::BTreeMap,
@@ -19,19 +21,20 @@ use futures::{FutureExt as _, StreamExt as _, future::join_all, stream};
 use kruise_core::{
     effect::{Effect, Endpoint, Patch, Target},
     object::{ObjectKey, Resource},
+    text::Text,
 };
 use serde_json::Value;
-use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use crate::{
+    cache::UNREADABLE,
     events::Recorder,
     freshness::{Freshness, Want},
     lease::Fence,
     metrics::Framework,
-    queue::Bucket,
 };
-use call::{Answer, Call};
+use call::{ASK, Answer, Call, Written};
+use limit::Limit;
 
 /// Bounds of an executor.
 #[derive(Clone, Copy, Debug)]
@@ -44,11 +47,30 @@ pub struct Options {
     pub parallel: usize,
     /// How long one write may take.
     pub timeout: Duration,
+    /// What becomes of a create without a clear answer.
+    pub doubted_creates: DoubtedCreates,
+}
+
+/// What becomes of a create of which nobody knows whether it happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DoubtedCreates {
+    /// It is sent again: its name may have been chosen by chance, and the next plan would choose another one.
+    #[default]
+    Repeat,
+    /// It is looked for, and dropped if it is not there. For plans that give the same object the same name again: then what is not
+    /// wanted any more is not created.
+    LookFor,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { qps: 30.0, burst: 50, parallel: 16, timeout: Duration::from_secs(30) }
+        Self {
+            qps: 30.0,
+            burst: 50,
+            parallel: 16,
+            timeout: Duration::from_secs(30),
+            doubted_creates: DoubtedCreates::Repeat,
+        }
     }
 }
 
@@ -71,6 +93,9 @@ pub enum Why {
     /// The server wants to be left alone for a while.
     #[error("the server asks to wait {0:?}")]
     Throttled(Duration),
+    /// A write of this key was refused, and the limit of writes has nothing left for it now.
+    #[error("other writes come first, after one of this object was refused; tried again in {0:?}")]
+    Waiting(Duration),
     /// Nobody knows whether it happened. It is tried again before anything else is done for its key.
     #[error("no clear answer: {0}")]
     Uncertain(String),
@@ -88,7 +113,7 @@ pub enum Why {
 pub struct Failure {
     /// Which effect of the plan.
     pub index: usize,
-    /// `create`, `patch` or `delete`.
+    /// `create`, `patch`, `delete` or `dry-run`.
     pub verb: &'static str,
     /// Plural of the kind.
     pub resource: &'static str,
@@ -123,10 +148,10 @@ pub struct Error {
 }
 
 impl Error {
-    /// How long the server wants to be left alone.
+    /// How long the server wants to be left alone, or the limit of writes has nothing left.
     pub fn retry_after(&self) -> Duration {
         let waits = self.failed.iter().map(|failure| match failure.why {
-            Why::Throttled(wait) => wait,
+            Why::Throttled(wait) | Why::Waiting(wait) => wait,
             _ => Duration::ZERO,
         });
         waits.max().unwrap_or_default()
@@ -150,6 +175,48 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// Makes one write outside of a plan, for an answer that depends on it: admission takes a share of a budget before it says
+/// yes, on every replica, so no lease is asked and no rate is kept. Its preconditions keep it safe. Returns the version of
+/// the object after the write, where the server said it; nothing is tried again.
+pub async fn once(client: &kube::Client, effect: &Effect, timeout: Duration) -> Result<Option<Text>, Why> {
+    let Some(call) = Call::of(effect) else { return Ok(None) };
+    match call.send(client, timeout).await {
+        Answer::Done(written) => Ok(written.map(|written| written.version)),
+        Answer::Conflict => Err(Why::Conflict),
+        Answer::Gone => {
+            let message = format!("{} {} is not there", call.resource.kind, call.object);
+            Err(Why::Refused { code: 404, reason: "NotFound".to_owned(), message })
+        }
+        Answer::Exists => {
+            let message = format!("{} {} is there already", call.resource.kind, call.object);
+            Err(Why::Refused { code: 409, reason: "AlreadyExists".to_owned(), message })
+        }
+        Answer::Throttled(wait) => Err(Why::Throttled(wait)),
+        Answer::Refused { code, reason, message } => Err(Why::Refused { code, reason, message }),
+        Answer::Unclear(why) => Err(Why::Uncertain(why)),
+    }
+}
+
+/// Asks whether the server would create an object, without creating it: admission says so before it accepts what the object
+/// is made from. One that is there already would have been taken.
+pub async fn would_create(
+    client: &kube::Client,
+    resource: Resource,
+    namespace: &str,
+    object: Value,
+    timeout: Duration,
+) -> Result<(), Why> {
+    let effect = Effect::Create { resource, namespace: namespace.into(), object };
+    let Some(call) = Call::of(&effect).map(Call::into_trial) else { return Ok(()) };
+    match call.send(client, timeout).await {
+        Answer::Done(_) | Answer::Exists => Ok(()),
+        Answer::Conflict | Answer::Gone => Err(Why::Conflict),
+        Answer::Throttled(wait) => Err(Why::Throttled(wait)),
+        Answer::Refused { code, reason, message } => Err(Why::Refused { code, reason, message }),
+        Answer::Unclear(why) => Err(Why::Uncertain(why)),
+    }
+}
+
 /// Carries out plans. Clones are the same executor.
 #[derive(Clone)]
 pub struct Executor(Arc<Inner>);
@@ -163,7 +230,7 @@ struct Inner {
     options: Options,
     /// One for each resource as roles name it (`pods` and `pods/status` are two): the status of a workload must not wait
     /// behind its pods, nor the readiness of pods behind the making of others.
-    buckets: Mutex<BTreeMap<Option<Endpoint>, Bucket>>,
+    limits: Mutex<BTreeMap<Option<Endpoint>, Arc<Limit>>>,
     /// What the server took last, for keys that create and the kinds that they create.
     proven: Mutex<BTreeMap<(ObjectKey, &'static str), Proven>>,
     metrics: Framework,
@@ -194,26 +261,28 @@ impl Executor {
         options: Options,
         metrics: Framework,
     ) -> Self {
-        let (buckets, proven) = (Mutex::default(), Mutex::default());
+        let (limits, proven) = (Mutex::default(), Mutex::default());
         let inner =
-            Inner { controller, client, freshness, recorder, fence, options, buckets, proven, metrics };
+            Inner { controller, client, freshness, recorder, fence, options, limits, proven, metrics };
         Self(Arc::new(inner))
     }
 
     /// How many writes to a resource have room within this time, at least one. Others that write there share it.
     pub fn room(&self, endpoint: Endpoint, within: Duration) -> usize {
-        self.bucket(Some(endpoint), |bucket| bucket.room(Instant::now(), within))
+        self.limit(Some(endpoint)).room(within)
     }
 
-    fn bucket<T>(&self, endpoint: Option<Endpoint>, work: impl FnOnce(&mut Bucket) -> T) -> T {
-        let mut buckets = self.0.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+    fn limit(&self, endpoint: Option<Endpoint>) -> Arc<Limit> {
+        let mut limits = self.0.limits.lock().unwrap_or_else(PoisonError::into_inner);
         let Options { qps, burst, .. } = self.0.options;
-        work(buckets.entry(endpoint).or_insert_with(|| Bucket::new(qps, burst)))
+        limits.entry(endpoint).or_insert_with(|| Arc::new(Limit::new(qps, burst))).clone()
     }
 
-    /// Forgets what creates of this key were taken.
+    /// Forgets what was accepted and refused of this key.
     pub fn forget(&self, key: &ObjectKey) {
         self.proven().retain(|(known, _), _| known != key);
+        let limits = self.0.limits.lock().unwrap_or_else(PoisonError::into_inner);
+        limits.values().for_each(|limit| limit.accepted(key));
     }
 
     fn proven(&self) -> MutexGuard<'_, BTreeMap<(ObjectKey, &'static str), Proven>> {
@@ -279,7 +348,8 @@ impl Executor {
         ended
     }
 
-    /// Sends again the writes of `key` of which nobody knows whether they happened. Where one of them stays without an answer,
+    /// Sends again the writes of `key` of which nobody knows whether they happened, or [looks](DoubtedCreates) for what they
+    /// created. Where one of them stays without an answer,
     /// the rest waits for the next time: each may take as long, and others want to be served meanwhile.
     pub async fn clear_doubts(&self, key: &ObjectKey) -> Outcome {
         let doubts = self.0.freshness.take_doubts(key);
@@ -312,8 +382,12 @@ impl Executor {
                 results.push(Some(Ok(())));
                 continue;
             }
-            let result = self.write(key, effect, true).await;
-            if matches!(result, Err(Why::Throttled(_)))
+            let looks = self.0.options.doubted_creates == DoubtedCreates::LookFor;
+            let result = match effect {
+                Effect::Create { .. } if looks => self.look_for(key, effect).await,
+                _ => self.write(key, effect, true).await,
+            };
+            if matches!(result, Err(Why::Throttled(_) | Why::Waiting(_)))
                 || (result == Err(Why::Conflict) && self.is_open(effect))
             {
                 before = Before::Open;
@@ -330,6 +404,25 @@ impl Executor {
             }));
         }
         outcome(&doubts, results)
+    }
+
+    /// Asks whether a create took effect. If it did, the cache has to show it before the key may act again.
+    async fn look_for(&self, key: &ObjectKey, effect: &Effect) -> Result<(), Why> {
+        let (Effect::Create { object: wanted, .. }, Some(call)) = (effect, Call::of(effect)) else {
+            return Ok(());
+        };
+        match call::get(&self.0.client, call.resource, &call.object, self.0.options.timeout).await {
+            Ok(Some(found)) if found.has_controller_of(wanted) => {
+                let want = Want::Made { uid: Some(found.uid), version: Some(found.version) };
+                self.0.freshness.expect(key, call.resource, call.object, want);
+                Ok(())
+            }
+            Ok(_) => Ok(()),
+            Err(message) => {
+                self.0.freshness.doubt(key, effect.clone());
+                Err(Why::Uncertain(message))
+            }
+        }
     }
 
     /// Whether the object of a write is gone or another one by now, so that the write does not matter any more.
@@ -372,7 +465,7 @@ impl Executor {
             let result = if well { self.write(key, effect, false).await } else { Err(Why::LeftOut) };
             match &result {
                 Err(Why::Uncertain(_)) => comes_again = true,
-                Err(Why::Throttled(_)) if follows(effect) => {
+                Err(Why::Throttled(_) | Why::Waiting(_)) if follows(effect) => {
                     self.0.freshness.doubt(key, unchained(effect));
                     comes_again = true;
                 }
@@ -386,26 +479,39 @@ impl Executor {
     }
 
     async fn write(&self, key: &ObjectKey, effect: &Effect, again: bool) -> Result<(), Why> {
+        let known = |target: &Target| self.0.freshness.unread(target.resource, &target.key);
+        let narrowed = unread::narrowed(effect, known).map_err(|message| Why::Refused {
+            code: 0,
+            reason: UNREADABLE.to_owned(),
+            message,
+        })?;
+        let Some(effect) = narrowed.as_deref() else { return Ok(()) };
         let Some(call) = Call::of(effect) else { return Ok(()) };
         let (verb, resource, object) = (call.verb, call.resource, call.object.clone());
-        let wait = self.bucket(effect.endpoint(), |bucket| bucket.take(Instant::now()));
-        if !wait.is_zero() {
-            tokio::time::sleep(wait).await;
-        }
-        let result = if !again && self.is_overtaken(effect) {
-            self.bucket(effect.endpoint(), Bucket::give_back);
-            Err(Why::Conflict)
-        } else if self.0.fence.is_open() {
-            let answer = call.send(&self.0.client, self.0.options.timeout).await;
-            self.judge(key, effect, again, answer).await
-        } else {
-            Err(Why::NotLeading)
+        let limit = self.limit(effect.endpoint());
+        let result = match limit.take(key).await {
+            Err(wait) => Err(Why::Waiting(wait)),
+            Ok(()) if !again && self.is_overtaken(effect) => {
+                limit.give_back();
+                Err(Why::Conflict)
+            }
+            Ok(()) if self.0.fence.is_open() => {
+                let answer = self.send(&call).await;
+                self.judge(key, effect, again, answer).await
+            }
+            Ok(()) => Err(Why::NotLeading),
         };
+        match &result {
+            Ok(()) => limit.accepted(key),
+            Err(Why::Refused { .. }) => limit.refused(key),
+            Err(_) => {}
+        }
         let word = match &result {
             Ok(()) => "success",
             Err(Why::Conflict) => "conflict",
             Err(Why::Refused { .. }) => "refused",
             Err(Why::Throttled(_)) => "throttled",
+            Err(Why::Waiting(_)) => "waiting",
             Err(Why::Uncertain(_)) => "uncertain",
             Err(Why::NotLeading) => "not_leading",
             Err(Why::LeftOut) => "left_out",
@@ -413,15 +519,33 @@ impl Executor {
         let Inner { controller, metrics, .. } = &*self.0;
         metrics.effects.inc(&[controller, verb, resource.plural, word]);
         match &result {
+            Ok(()) if verb == ASK => {
+                debug!(controller, resource = resource.plural, %object, "the server would take a change");
+            }
             Ok(()) => info!(controller, verb, resource = resource.plural, %object, "changed the cluster"),
             Err(Why::Conflict) => {
                 debug!(controller, verb, resource = resource.plural, %object, "the object has changed meanwhile");
+            }
+            Err(why @ Why::Waiting(_)) => {
+                debug!(controller, verb, resource = resource.plural, %object, %why, "left a change for later");
             }
             Err(why) => {
                 warn!(controller, verb, resource = resource.plural, %object, %why, "failed to change the cluster");
             }
         }
         result
+    }
+
+    /// Makes a call. One without an answer when this process stops leading is abandoned: dropping it closes its connection,
+    /// so that it is not sent later, when somebody else leads. A request that has arrived already cannot be recalled.
+    async fn send(&self, call: &Call<'_>) -> Answer {
+        tokio::select! {
+            biased;
+            answer = call.send(&self.0.client, self.0.options.timeout) => answer,
+            () = self.0.fence.closed() => {
+                Answer::Unclear("this process stopped leading before the server answered".to_owned())
+            }
+        }
     }
 
     /// What an answer means, and what must be read before the key may act again.
@@ -440,10 +564,12 @@ impl Executor {
             (_, Answer::Unclear(message)) => doubt(message),
             (_, Answer::Throttled(wait)) => Err(Why::Throttled(wait)),
             (_, Answer::Refused { code, reason, message }) => Err(Why::Refused { code, reason, message }),
-            (Effect::Event(_), _) => Ok(()),
+            (Effect::Event(_), _) | (Effect::Ask { .. }, Answer::Done(_)) => Ok(()),
+            (Effect::Ask { .. }, Answer::Conflict | Answer::Exists | Answer::Gone) => Err(Why::Conflict),
             (Effect::Create { .. }, Answer::Done(written)) => {
-                let want = Want::Made { uid: Some(written.uid), version: Some(written.version) };
-                expect(resource, &object, want);
+                let made =
+                    |written: Written| Want::Made { uid: Some(written.uid), version: Some(written.version) };
+                expect(resource, &object, written.map_or(Want::List, made));
                 Ok(())
             }
             (Effect::Create { object: wanted, .. }, Answer::Exists) => {
@@ -475,7 +601,11 @@ impl Executor {
                 doubt("a conflict behind the create".to_owned())
             }
             (Effect::Patch { .. }, Answer::Done(written)) => {
-                expect(resource, &object, Want::Version(written.version));
+                expect(
+                    resource,
+                    &object,
+                    written.map_or(Want::List, |written| Want::Version(written.version)),
+                );
                 Ok(())
             }
             (Effect::Patch { target, .. }, Answer::Conflict | Answer::Exists) => {
@@ -527,7 +657,7 @@ fn is_repeatable(effect: &Effect) -> bool {
         Effect::Create { .. } | Effect::Delete { .. } => true,
         Effect::Patch { patch: Patch::Merge(_) | Patch::Strategic(_), .. } => true,
         Effect::Patch { patch: Patch::Json(_), target, .. } => target.resource_version.is_some(),
-        Effect::Event(_) => false,
+        Effect::Ask { .. } | Effect::Event(_) => false,
     }
 }
 
@@ -536,11 +666,20 @@ type Numbered<'e> = (usize, &'e Effect);
 /// How the effect of that place went.
 type Ended = (usize, Result<(), Why>);
 
-/// Tells objects apart that a server may take or refuse for different reasons: their spec, not their names.
+/// Tells objects apart that a server may take or refuse for different reasons: their spec, not their names, and of pods not
+/// where they run.
 fn fingerprint(effect: &Effect) -> u64 {
     let mut hasher = DefaultHasher::new();
-    if let Effect::Create { object, .. } = effect {
-        object.get("spec").map(Value::to_string).hash(&mut hasher);
+    let Effect::Create { object, .. } = effect else { return hasher.finish() };
+    match object.get("spec") {
+        Some(Value::Object(spec)) => {
+            let members = spec.iter().filter(|(name, _)| !matches!(name.as_str(), "affinity" | "nodeName"));
+            for (name, value) in members {
+                name.hash(&mut hasher);
+                value.to_string().hash(&mut hasher);
+            }
+        }
+        spec => spec.map(Value::to_string).hash(&mut hasher),
     }
     hasher.finish()
 }
@@ -570,6 +709,7 @@ fn outcome(effects: &[Effect], results: Vec<Option<Result<(), Why>>>) -> Outcome
     let mut outcome = Outcome::default();
     for (index, (effect, result)) in effects.iter().zip(results).enumerate() {
         match (result, Call::of(effect)) {
+            (Some(Ok(())), Some(Call { verb: ASK, .. })) => {}
             (Some(Ok(())), _) => outcome.done += 1,
             (Some(Err(why)), Some(Call { verb, resource, object, .. })) => {
                 outcome.failed.push(Failure { index, verb, resource: resource.plural, object, why });

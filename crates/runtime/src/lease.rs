@@ -6,8 +6,14 @@
 //! earlier, when it could not renew within the shorter deadline. Between the two lies the time in which a write that was
 //! under way may still arrive.
 //!
-//! The [`Fence`] tells whether that deadline has passed. Whoever writes asks it before each write, because a process
-//! may be stopped for minutes between a decision and its write.
+//! The [`Fence`] says whether that deadline has passed. Whoever writes asks it before each write, because a process
+//! may be stopped for minutes between a decision and its write. A write that is still in flight at the deadline is
+//! abandoned and its connection closed, so nothing of it is sent later.
+//!
+//! What this cannot do: recall a request that the API server has received already. A server that notices the closed
+//! connection cancels such a request; one that has begun to store it does not. That is why a candidate takes a lease over
+//! only after the whole duration, and why writes carry preconditions and fixed names: the new leader's write and the late
+//! one then cannot both succeed, or mean the same.
 
 mod record;
 #[cfg(test)]
@@ -21,12 +27,18 @@ use std::{
 use futures::{StreamExt as _, TryStreamExt as _};
 use kube::{
     Api, Client,
-    api::{ApiResource, DynamicObject, GroupVersionKind, PostParams, WatchEvent, WatchParams},
+    api::{PostParams, WatchEvent, WatchParams},
 };
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep, timeout, timeout_at},
+};
 
 use crate::{clock::Clock, metrics::Framework, random::Random, scope::Stop};
-use record::Record;
+use record::{Record, Stored};
+
+/// The part of a lease that is left for clocks that run at different speeds: a tenth.
+const SKEW: u32 = 10;
 
 /// What a lease is called and how long things take.
 #[derive(Clone, Debug)]
@@ -46,6 +58,12 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// How long after a renewal this process may write: as long as it tries to renew, and never so long that a clock which
+    /// runs a little faster lets somebody else lead meanwhile.
+    fn writing_time(&self) -> Duration {
+        self.renew_deadline.min(self.lease.saturating_sub(self.lease / SKEW))
+    }
+
     /// The name of a process: host and something random.
     pub fn identity(hostname: &str, random: &Random) -> String {
         format!("{hostname}_{}", random.uuid())
@@ -54,7 +72,13 @@ impl Settings {
 
 /// Whether this process may still write. Clones are the same fence.
 #[derive(Clone, Debug, Default)]
-pub struct Fence(Arc<Mutex<Until>>);
+pub struct Fence(Arc<Gate>);
+
+#[derive(Debug, Default)]
+struct Gate {
+    until: Mutex<Until>,
+    changed: Notify,
+}
 
 #[derive(Clone, Copy, Debug, Default)]
 enum Until {
@@ -68,21 +92,40 @@ enum Until {
 impl Fence {
     /// Whether a write may be sent now.
     pub fn is_open(&self) -> bool {
-        match *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+        match self.until() {
             Until::Always => true,
             Until::At(end) => Instant::now() < end,
             Until::Never => false,
         }
     }
 
+    /// Waits until no write may be sent any more. Renewals meanwhile put it off.
+    pub async fn closed(&self) {
+        loop {
+            let mut changed = std::pin::pin!(self.0.changed.notified());
+            changed.as_mut().enable();
+            match self.until() {
+                Until::Never => return,
+                Until::At(end) if Instant::now() >= end => return,
+                Until::At(end) => drop(timeout_at(end, changed).await),
+                Until::Always => changed.await,
+            }
+        }
+    }
+
+    fn until(&self) -> Until {
+        *self.0.until.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn set(&self, until: Until) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = until;
+        *self.0.until.lock().unwrap_or_else(PoisonError::into_inner) = until;
+        self.0.changed.notify_waiters();
     }
 }
 
 /// One that wants to lead.
 pub struct Candidate {
-    api: Api<DynamicObject>,
+    api: Api<Stored>,
     settings: Settings,
     clock: Clock,
     random: Random,
@@ -93,7 +136,7 @@ pub struct Candidate {
 
 /// The lease as it was seen last, and since when it is like that by our clock.
 struct Seen {
-    lease: DynamicObject,
+    lease: Stored,
     record: Record,
     since: Instant,
 }
@@ -125,9 +168,7 @@ enum Try {
 impl Candidate {
     /// A candidate. The client must not retry by itself: a renewal that hangs must be seen to hang.
     pub fn new(client: Client, settings: Settings, clock: Clock, random: Random, metrics: Framework) -> Self {
-        let kind = GroupVersionKind::gvk("coordination.k8s.io", "v1", "Lease");
-        let resource = ApiResource::from_gvk_with_plural(&kind, "leases");
-        let api = Api::namespaced_with(client, &settings.namespace, &resource);
+        let api = Api::namespaced_with(client, &settings.namespace, &());
         metrics.is_leader.set(&[], 0.0);
         metrics.master_status.set(&[&settings.name], 0.0);
         metrics.slow_path.touch(&[&settings.name]);
@@ -188,7 +229,7 @@ impl Candidate {
     /// Ends when the lease is seen without a holder. Never ends when it cannot be watched.
     async fn released(&self) {
         let Some(Seen { lease, .. }) = &self.seen else { return std::future::pending().await };
-        let version = lease.metadata.resource_version.clone().unwrap_or_default();
+        let version = lease.version().to_owned();
         let wanted =
             WatchParams::default().fields(&format!("metadata.name={}", self.settings.name)).timeout(290);
         if let Ok(events) = self.api.watch(&wanted, &version).await {
@@ -209,7 +250,7 @@ impl Candidate {
     }
 
     /// One try. The time it took may not count for us: a lease is held from when the try began.
-    async fn attempt(&mut self, known: Option<DynamicObject>) -> Try {
+    async fn attempt(&mut self, known: Option<Stored>) -> Try {
         let began = Instant::now();
         // As long as client-go's: half of the deadline, so that there is time for a second try.
         let patience = self.settings.renew_deadline / 2;
@@ -218,12 +259,12 @@ impl Candidate {
             Err(_) => Try::Failed(kube::Error::Service("the API server did not answer in time".into())),
         };
         if matches!(outcome, Try::Held) {
-            self.fence.set(Until::At(began + self.settings.renew_deadline));
+            self.fence.set(Until::At(began + self.settings.writing_time()));
         }
         outcome
     }
 
-    async fn write(&mut self, known: Option<DynamicObject>) -> Try {
+    async fn write(&mut self, known: Option<Stored>) -> Try {
         let options = PostParams::default();
         let lease = match known {
             Some(lease) => lease,
@@ -252,13 +293,13 @@ impl Candidate {
         }
     }
 
-    fn see(&mut self, lease: DynamicObject) -> Try {
+    fn see(&mut self, lease: Stored) -> Try {
         let record = Record::read(&lease);
         self.note(&lease, &record);
         Try::Held
     }
 
-    fn note(&mut self, lease: &DynamicObject, record: &Record) {
+    fn note(&mut self, lease: &Stored, record: &Record) {
         if self.seen.as_ref().is_none_or(|seen| seen.record != *record) {
             self.seen = Some(Seen { lease: lease.clone(), record: record.clone(), since: Instant::now() });
         } else if let Some(seen) = &mut self.seen {

@@ -54,7 +54,11 @@ pub fn start(verbosity: u8, format: Format, clock: Clock) -> Result<(), TryInitE
         .with_default(LevelFilter::WARN)
         .with_target("kruise", level);
     let filter = match level {
-        LevelFilter::TRACE => filter.with_default(LevelFilter::DEBUG),
+        // The client repeats bodies that it cannot read, and they may be Secrets.
+        LevelFilter::TRACE => filter
+            .with_default(LevelFilter::DEBUG)
+            .with_target("kube_client::client", LevelFilter::OFF)
+            .with_target("kube_client::client::builder", LevelFilter::DEBUG),
         // Every call that fails is told by whoever made it.
         _ => filter.with_target("kube_client", LevelFilter::OFF),
     };

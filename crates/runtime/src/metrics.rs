@@ -13,6 +13,8 @@ use std::{
 
 pub use framework::Framework;
 
+use crate::decode::contained;
+
 /// How many series a family may have unless told otherwise.
 pub const MAX_SERIES: usize = 1000;
 /// The label value of all series beyond the bound.
@@ -84,6 +86,17 @@ impl Registry {
         Gauge(self.family(name, help, Kind::Gauge, labels, &[]))
     }
 
+    /// The same for a family that may have more series than others.
+    pub fn wide_gauge(
+        &self,
+        name: &'static str,
+        help: &'static str,
+        labels: &'static [&'static str],
+        limit: usize,
+    ) -> Gauge {
+        Gauge(self.limited_family(name, help, Kind::Gauge, labels, &[], limit))
+    }
+
     /// A family of distributions, counted up to each of the bounds.
     pub fn histogram(
         &self,
@@ -103,10 +116,21 @@ impl Registry {
         labels: &'static [&'static str],
         buckets: &'static [f64],
     ) -> Arc<Family> {
+        self.limited_family(name, help, kind, labels, buckets, MAX_SERIES)
+    }
+
+    fn limited_family(
+        &self,
+        name: &'static str,
+        help: &'static str,
+        kind: Kind,
+        labels: &'static [&'static str],
+        buckets: &'static [f64],
+        limit: usize,
+    ) -> Arc<Family> {
         let mut families = self.families.lock().unwrap_or_else(PoisonError::into_inner);
         let family = families.entry(name).or_insert_with(|| {
-            let family =
-                Family { name, help, kind, labels, buckets, limit: MAX_SERIES, series: Mutex::default() };
+            let family = Family { name, help, kind, labels, buckets, limit, series: Mutex::default() };
             if labels.is_empty() {
                 // Numbers without labels are there from the start, as zero.
                 family.update(&[], |_| {});
@@ -124,7 +148,12 @@ impl Registry {
     /// Everything, as Prometheus reads it. Families without a series yet are left out.
     pub fn text(&self) -> String {
         let before = self.before.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        before.iter().for_each(|update| update());
+        for update in before {
+            // Who panics has an old number; all others can still be read.
+            if contained(|| update()).is_none() {
+                tracing::error!("panicked while a number was brought up to date");
+            }
+        }
         let families: Vec<Arc<Family>> =
             self.families.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
         let mut text = String::new();
@@ -248,6 +277,12 @@ impl Counter {
 pub struct Gauge(Arc<Family>);
 
 impl Gauge {
+    /// Removes a series: what it was about is over.
+    pub fn remove(&self, labels: &[&str]) {
+        let key: Vec<String> = labels.iter().map(|value| (*value).to_owned()).collect();
+        self.0.lock().remove(&key);
+    }
+
     /// Sets the number.
     pub fn set(&self, labels: &[&str], value: f64) {
         self.0.update(labels, |series| series.value = value);
@@ -308,6 +343,17 @@ mod tests {
              c_bucket{x=\"v\",le=\"1e-08\"} 0\nc_bucket{x=\"v\",le=\"0.5\"} 1\nc_bucket{x=\"v\",le=\"1\"} 1\n\
              c_bucket{x=\"v\",le=\"+Inf\"} 2\nc_sum{x=\"v\"} 7.5\nc_count{x=\"v\"} 2\n"
         );
+    }
+
+    #[test]
+    fn who_panics_while_numbers_are_read_hides_no_other_number() {
+        let registry = Registry::default();
+        let gauge = registry.gauge("age", "Age.", &[]);
+        registry.before_reading(|| panic!("never again"));
+        registry.before_reading(move || gauge.set(&[], 7.0));
+        for _ in 0..2 {
+            assert!(registry.text().contains("age 7\n"), "{}", registry.text());
+        }
     }
 
     #[test]

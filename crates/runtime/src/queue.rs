@@ -1,13 +1,16 @@
 //! Keys that wait for work.
 //!
 //! A key is in the queue once, however often it is added. A key that is added while it is worked on comes again
-//! afterwards, never at the same time. Failures of a key push it back further each time it was tried again; one bucket of
-//! tokens for all keeps a thousand failing keys from becoming a storm. Keys of a first list wait behind those that changed just now.
+//! afterwards, never at the same time. Failures of a key push it back further each time it was tried again. Keys of a first
+//! list wait behind those that changed just now, and keys whose last work failed behind both, for a token of one bucket for
+//! all: a thousand failing keys neither become a storm nor delay others. A key in back-off holds no token. Namespaces take
+//! turns, so that many keys of one do not delay the keys of others.
 
 mod bucket;
+mod lane;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -18,6 +21,10 @@ use tokio::{sync::Notify, time::Instant};
 pub use bucket::Bucket;
 
 use crate::{metrics::Framework, scope::Stop};
+use lane::Lane;
+
+/// How many other keys are handed out at most before one whose last work failed, if there is a token for it.
+const OTHERS_FIRST: u32 = 4;
 
 /// Longer than any process lives. People may write any number of seconds, and a time beyond what the clock of the machine
 /// can count would be a panic.
@@ -82,9 +89,12 @@ struct Inner {
 
 #[derive(Debug)]
 struct State {
-    waiting: BTreeMap<ObjectKey, (Priority, Instant)>,
-    normal: VecDeque<ObjectKey>,
-    low: VecDeque<ObjectKey>,
+    waiting: BTreeMap<ObjectKey, (Place, Instant)>,
+    normal: Lane,
+    low: Lane,
+    failed: Lane,
+    /// How many keys were handed out since the last one that had failed.
+    others: u32,
     running: BTreeMap<ObjectKey, Instant>,
     again: BTreeMap<ObjectKey, Priority>,
     delayed: BTreeMap<ObjectKey, Instant>,
@@ -95,12 +105,30 @@ struct State {
     bucket: Bucket,
 }
 
+/// The lane in which a key waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Failed,
+    Low,
+    Normal,
+}
+
 /// A key whose last work failed.
 #[derive(Debug)]
 struct Failing {
     times: u32,
     /// When it is tried again, whatever happens meanwhile.
     again: Instant,
+    why: Failure,
+}
+
+/// Why the work on a key failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Failure {
+    /// Objects had changed meanwhile: nothing says that it will fail again.
+    Conflict,
+    /// Anything else.
+    Other,
 }
 
 impl Queue {
@@ -108,8 +136,10 @@ impl Queue {
     pub fn new(name: &'static str, options: Options, metrics: Option<Framework>) -> Self {
         let state = State {
             waiting: BTreeMap::new(),
-            normal: VecDeque::new(),
-            low: VecDeque::new(),
+            normal: Lane::default(),
+            low: Lane::default(),
+            failed: Lane::default(),
+            others: 0,
             running: BTreeMap::new(),
             again: BTreeMap::new(),
             delayed: BTreeMap::new(),
@@ -173,15 +203,17 @@ impl Queue {
             }
             let next_due = {
                 let mut state = self.state();
-                state.ripen(Instant::now());
-                if let Some((key, waited)) = state.take() {
+                let now = Instant::now();
+                state.ripen(now);
+                if let Some((key, waited)) = state.take(now) {
                     self.depth(&state);
                     if let Some(metrics) = &self.0.metrics {
                         metrics.queue_duration.observe(&[self.0.name], waited.as_secs_f64());
                     }
                     return Some(key);
                 }
-                state.due.first().map(|(at, _)| *at)
+                let next_token = (!state.failed.is_empty()).then(|| now + state.bucket.wait(now));
+                state.due.first().map(|(at, _)| *at).into_iter().chain(next_token).min()
             };
             let news = std::pin::pin!(self.0.news.notified());
             match next_due {
@@ -202,19 +234,30 @@ impl Queue {
     /// A failure before that time, because something changed meanwhile, does not push it back further: a set whose pods
     /// start one after the other would otherwise be put off for minutes within a second.
     pub fn failed(&self, key: &ObjectKey, at_least: Duration) -> Duration {
+        self.put_back(key, at_least, Failure::Other)
+    }
+
+    /// The same for work that found objects changed: it comes again soon, and before keys that failed.
+    pub fn conflicted(&self, key: &ObjectKey) -> Duration {
+        self.put_back(key, Duration::ZERO, Failure::Conflict)
+    }
+
+    fn put_back(&self, key: &ObjectKey, at_least: Duration, why: Failure) -> Duration {
         let at_least = at_least.min(FOR_EVER);
         let delay = {
             let mut state = self.state();
             let Options { base, max, .. } = self.0.options;
             let now = Instant::now();
-            let known = state.failures.get(key).map(|failing| (failing.times, failing.again));
-            let delay = match known {
-                Some((_, again)) if again > now => (again - now).max(at_least),
-                _ => {
-                    let times = known.map_or(0, |(times, _)| times);
+            let delay = match state.failures.get_mut(key) {
+                Some(failing) if failing.again > now => {
+                    failing.why = why;
+                    (failing.again - now).max(at_least)
+                }
+                known => {
+                    let times = known.map_or(0, |failing| failing.times);
                     let backoff = base.saturating_mul(1_u32.checked_shl(times).unwrap_or(u32::MAX)).min(max);
-                    let delay = backoff.max(state.bucket.take(now)).max(at_least);
-                    let failing = Failing { times: (times + 1).min(31), again: now + delay };
+                    let delay = backoff.max(at_least);
+                    let failing = Failing { times: (times + 1).min(31), again: now + delay, why };
                     state.failures.insert(key.clone(), failing);
                     delay
                 }
@@ -263,6 +306,18 @@ impl Queue {
     /// Ends [`Self::hold`]. Whoever releases a key that has work adds it too: what was added meanwhile is forgotten.
     pub fn release(&self, key: &ObjectKey) {
         self.state().held.remove(key);
+    }
+
+    /// Puts back the keys that were being worked on by somebody who is gone.
+    pub fn reclaim(&self) {
+        let mut state = self.state();
+        for (key, _) in std::mem::take(&mut state.running) {
+            state.again.remove(&key);
+            state.add(key, Priority::Normal);
+        }
+        self.depth(&state);
+        drop(state);
+        self.0.news.notify_one();
     }
 
     /// Nothing more is handed out.
@@ -318,19 +373,21 @@ impl State {
             Some(_) => drop(self.resting.remove(&key)),
             None => {}
         }
+        let has_failed = self.failures.get(&key).is_some_and(|failing| failing.why == Failure::Other);
+        let place = match priority {
+            _ if has_failed => Place::Failed,
+            Priority::Low => Place::Low,
+            Priority::Normal => Place::Normal,
+        };
         match self.waiting.get_mut(&key) {
-            Some((known, _)) if *known >= priority => {}
-            Some((known, _)) => {
-                *known = priority;
-                self.normal.push_back(key);
-            }
-            None => {
-                self.waiting.insert(key.clone(), (priority, Instant::now()));
-                match priority {
-                    Priority::Normal => self.normal.push_back(key),
-                    Priority::Low => self.low.push_back(key),
-                }
-            }
+            Some((known, _)) if *known >= place => return,
+            Some((known, _)) => *known = place,
+            None => drop(self.waiting.insert(key.clone(), (place, Instant::now()))),
+        }
+        match place {
+            Place::Failed => self.failed.push(key),
+            Place::Low => self.low.push(key),
+            Place::Normal => self.normal.push(key),
         }
     }
 
@@ -354,14 +411,35 @@ impl State {
         }
     }
 
-    fn take(&mut self) -> Option<(ObjectKey, Duration)> {
+    fn take(&mut self, now: Instant) -> Option<(ObjectKey, Duration)> {
         loop {
-            let key = self.normal.pop_front().or_else(|| self.low.pop_front())?;
-            // A key that moved from low to normal stands in both lines; the second place is void.
+            let key = self.first(now)?;
+            // A key that moved to a better lane stands in both; the second place is void.
             let Some((_, since)) = self.waiting.remove(&key) else { continue };
-            self.running.insert(key.clone(), Instant::now());
+            self.running.insert(key.clone(), now);
             return Some((key, since.elapsed()));
         }
+    }
+
+    fn first(&mut self, now: Instant) -> Option<ObjectKey> {
+        if self.others >= OTHERS_FIRST
+            && let Some(key) = self.first_failed(now)
+        {
+            return Some(key);
+        }
+        if let Some(key) = self.normal.pop().or_else(|| self.low.pop()) {
+            self.others = self.others.saturating_add(1);
+            return Some(key);
+        }
+        self.first_failed(now)
+    }
+
+    fn first_failed(&mut self, now: Instant) -> Option<ObjectKey> {
+        if self.failed.is_empty() || !self.bucket.try_take(now) {
+            return None;
+        }
+        self.others = 0;
+        self.failed.pop()
     }
 }
 

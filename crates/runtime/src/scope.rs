@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::{sync::Notify, task::JoinSet};
+use tokio::{sync::Notify, task::JoinSet, time::Instant};
 
 /// What a task may fail with.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -175,9 +175,64 @@ pub async fn caught<F: Future>(future: F) -> Result<F::Output, String> {
     })
 }
 
+/// The pause before work begins again that has failed for the first time.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// The longest such pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// Work that lasted this long begins again after the first pause.
+const LASTING: Duration = Duration::from_secs(600);
+
+/// Runs work until it ends by itself. Where it panics or fails, `failed` hears why and after which pause it begins again:
+/// one part of a program must not end the others.
+pub async fn kept<F, E>(mut begin: impl FnMut() -> F, mut failed: impl FnMut(&str, Duration))
+where
+    F: Future<Output = Result<(), E>>,
+    E: std::fmt::Display,
+{
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let began = Instant::now();
+        let problem = match caught(async { begin().await }).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(panic) => format!("panicked: {panic}"),
+        };
+        if began.elapsed() >= LASTING {
+            pause = FIRST_PAUSE;
+        }
+        failed(&problem, pause);
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn work_that_panics_or_fails_begins_again_later_each_time() {
+        let mut tries = 0;
+        let mut heard = Vec::new();
+        let began = Instant::now();
+        kept(
+            || {
+                tries += 1;
+                let this = tries;
+                async move {
+                    assert_ne!(this, 1, "boom");
+                    if this < 4 { Err("no luck") } else { Ok(()) }
+                }
+            },
+            |problem, pause| {
+                heard.push((problem.split(':').next().unwrap_or_default().to_owned(), pause.as_secs()));
+            },
+        )
+        .await;
+        let expected = [("panicked", 1), ("no luck", 2), ("no luck", 4)];
+        assert_eq!(heard, expected.map(|(problem, pause)| (problem.to_owned(), pause)));
+        assert_eq!(began.elapsed().as_secs(), 7);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_panic_in_a_task_is_an_error_that_its_owner_sees() {

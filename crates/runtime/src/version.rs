@@ -2,7 +2,7 @@
 
 /// Whether a version that was seen is at least as new as the wanted one. The API's versions are numbers that only grow;
 /// what is no number is compared for equality, as the API's older rules ask for.
-pub(crate) fn reached(seen: &str, wanted: &str) -> bool {
+pub fn reached(seen: &str, wanted: &str) -> bool {
     match (seen.parse::<u64>(), wanted.parse::<u64>()) {
         (Ok(seen), Ok(wanted)) => seen >= wanted,
         _ => seen == wanted,

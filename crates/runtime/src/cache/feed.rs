@@ -6,14 +6,27 @@ use futures::{
     StreamExt as _,
     future::{Either, select},
 };
+use kruise_core::{
+    effect::{Event as Told, Level},
+    object::{ObjectKey, ObjectRef},
+};
 use kube::{
     Api,
     runtime::watcher::{self, Config, Event},
 };
 use tokio::time::Instant;
-use tracing::{debug, warn};
+use tracing::{debug, error, warn};
 
-use super::{Cache, Change, News, Options, View, wire::Wire};
+use super::{Cache, Change, News, Observed as _, Options, View, wire::Wire};
+use crate::{
+    decode::{Unread, contained},
+    events::Recorder,
+};
+
+/// The reason of events about objects that cannot be read in full.
+pub const UNREADABLE: &str = "Unreadable";
+/// How many fields a message names.
+const NAMED: usize = 3;
 
 /// A year: as good as never, and no overflow.
 const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -99,10 +112,14 @@ impl<V: View> Cache<V> {
             debug!(resource, %error, "watch expired");
         } else {
             warn!(resource, %error, "watch failed");
+            self.note_trouble(error);
         }
     }
 
     fn take(&self, event: Event<Wire<V>>, resync: bool) {
+        if matches!(event, Event::Apply(_) | Event::Delete(_) | Event::InitDone) {
+            self.end_trouble();
+        }
         // The lock is held over both, so that changes are told in the order in which they can be read.
         let subscribers = self.inner.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut listed = false;
@@ -112,31 +129,41 @@ impl<V: View> Cache<V> {
                 Vec::new()
             }
             Event::InitApply(wire) => {
-                let key = wire.view.metadata().key();
-                let change = self.write().apply(wire.view);
+                let key = wire.read.view.as_ref().map(|view| view.metadata().key());
+                let change = self.apply(wire);
                 // A resync tells of every object, also where nothing is new.
                 let again = || {
+                    let key = key.filter(|_| resync && self.is_synced())?;
                     let new = self.get(&key)?;
                     Some(Change { key, old: Some(new.clone()), new: Some(new), initial: true })
                 };
-                change
-                    .or_else(|| if resync && self.is_synced() { again() } else { None })
-                    .into_iter()
-                    .collect()
+                change.or_else(again).into_iter().collect()
             }
-            Event::Apply(wire) => self.write().apply(wire.view).into_iter().collect(),
-            Event::Delete(wire) => self.write().delete(&wire.view).into_iter().collect(),
+            Event::Apply(wire) => self.apply(wire).into_iter().collect(),
+            Event::Delete(wire) => {
+                wire.read.view.and_then(|view| self.write().delete(&view)).into_iter().collect()
+            }
             Event::InitDone => {
                 listed = true;
                 self.write().end_list()
             }
         };
         for change in &changes {
-            subscribers.0.iter().for_each(|told| told(change));
-            subscribers.1.iter().for_each(|told| told(News::Object(&change.key)));
+            // Who panics at an object hears of all others.
+            let done = subscribers.0.iter().filter(|told| contained(|| told(change)).is_some()).count()
+                + subscribers
+                    .1
+                    .iter()
+                    .filter(|told| contained(|| told(News::Object(&change.key))).is_some())
+                    .count();
+            if done < subscribers.0.len() + subscribers.1.len() {
+                self.panicked(&change.key, "a subscriber");
+            }
         }
         if listed {
-            subscribers.1.iter().for_each(|told| told(News::Listed));
+            for told in &subscribers.1 {
+                let _ = contained(|| told(News::Listed));
+            }
             self.inner.synced.notify_waiters();
         }
         if listed || changes.iter().any(|change| change.old.is_none() || change.new.is_none()) {
@@ -144,8 +171,125 @@ impl<V: View> Cache<V> {
             if let Some(metrics) = &*metrics {
                 metrics.cache_objects.set(&[self.inner.resource.plural], self.len() as f64);
             }
+            drop(metrics);
+            self.count_unread();
         }
     }
+
+    /// Takes an object in. What could not be read of it is reported once, and again when that changes.
+    fn apply(&self, wire: Wire<V>) -> Option<Change<V>> {
+        let Wire { read, print, .. } = wire;
+        // In a namespaced kind, a name without a namespace is no name.
+        let is_namespaced = self.inner.resource.namespaced;
+        let view = read.view.filter(|view| !is_namespaced || !view.metadata().namespace.is_empty());
+        let Some(view) = view else {
+            if self.write().note_nameless(print) {
+                let resource = self.inner.resource.plural;
+                warn!(resource, unread = %listed(&read.unread), "left out an object without a name");
+                // It may be one that had a name. Only a list shows which one is no longer there under its name.
+                if !self.is_listing() {
+                    self.ask_list();
+                }
+            }
+            return None;
+        };
+        let (change, panics, is_news) = {
+            let mut store = self.write();
+            let panics = store.panics;
+            let change = store.apply(view);
+            let is_news = change.as_ref().is_some_and(|change| {
+                let known = store.unread_of(&change.key);
+                let is_news = known.is_none_or(|known| *known != *read.unread) || is_another(change);
+                store.note_unread(&change.key, read.unread);
+                is_news
+            });
+            (change, store.panics - panics, is_news)
+        };
+        if let Some(Change { key, new: Some(new), .. }) = &change {
+            if panics > 0 {
+                self.panicked(key, "an index");
+            }
+            // The objects must not be held while waiting for who tells: who begins to tell holds that and waits for them.
+            let unread = self.read().unread_of(key).filter(|_| is_news);
+            if let Some(unread) = unread {
+                warn!(resource = self.inner.resource.plural, object = %key, unread = %listed(&unread),
+                    "an object cannot be read in full");
+                let recorder = self.inner.recorder.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(recorder) = &*recorder {
+                    recorder.record(self.about(key, new, &unread));
+                }
+            }
+            self.count_unread();
+        }
+        change
+    }
+
+    /// Tells events about objects that cannot be read in full: about those that are here already, and about all that come.
+    /// Of several processes with the same cache one should.
+    pub fn tell_unreadable(&self, to: Recorder) {
+        let mut recorder = self.inner.recorder.lock().unwrap_or_else(PoisonError::into_inner);
+        let known: Vec<_> = {
+            let store = self.read();
+            let unread = store.unread().iter();
+            unread
+                .filter_map(|(key, unread)| Some(self.about(key, store.objects.get(key)?, unread)))
+                .collect()
+        };
+        known.into_iter().for_each(|event| to.record(event));
+        *recorder = Some(to);
+    }
+
+    fn about(&self, key: &ObjectKey, object: &V, unread: &[Unread]) -> Told {
+        let metadata = object.metadata();
+        let follows = if metadata.unreadable {
+            "; it counts as unavailable and is not changed before that can be read"
+        } else {
+            "; everything else of it is used"
+        };
+        Told {
+            regarding: ObjectRef {
+                resource: self.inner.resource,
+                key: key.clone(),
+                uid: metadata.uid.clone(),
+            },
+            level: Level::Warning,
+            reason: UNREADABLE.into(),
+            message: format!("cannot read {}{follows}", listed(unread)),
+        }
+    }
+
+    pub(super) fn panicked(&self, key: &ObjectKey, what: &'static str) {
+        let resource = self.inner.resource.plural;
+        error!(resource, object = %key, what, "panicked at an object; the cache goes on");
+        if let Some(metrics) = &*self.inner.metrics.lock().unwrap_or_else(PoisonError::into_inner) {
+            metrics.cache_panics.inc(&[resource]);
+        }
+    }
+
+    fn count_unread(&self) {
+        if let Some(metrics) = &*self.inner.metrics.lock().unwrap_or_else(PoisonError::into_inner) {
+            let unread = self.read().unread().len();
+            metrics.unreadable_objects.set(&[self.inner.resource.kind], unread as f64);
+        }
+    }
+}
+
+/// Whether an object took the place of another one with its name.
+fn is_another<V: View>(change: &Change<V>) -> bool {
+    match (&change.old, &change.new) {
+        (Some(old), Some(new)) => old.metadata().uid != new.metadata().uid,
+        _ => true,
+    }
+}
+
+/// What could not be read, in a sentence.
+fn listed(unread: &[Unread]) -> String {
+    let mut named: Vec<String> = unread.iter().take(NAMED).map(ToString::to_string).collect();
+    let more = unread.len().saturating_sub(NAMED);
+    if more > 0 {
+        named.push(format!("and {more} more fields"));
+    }
+    named.join("; ")
 }
 
 fn is_expired_start(error: &watcher::Error) -> bool {

@@ -11,12 +11,17 @@ use kruise_core::{
 };
 
 use super::{Change, IndexFn, View};
-use crate::version;
+use crate::{
+    decode::{Unread, contained},
+    version,
+};
 
 /// How many objects that went are remembered.
 const GONE: usize = 1024;
 /// After how many changes texts that nobody holds are forgotten.
 const SWEEP: usize = 20_000;
+/// How many objects without a name are told apart.
+const NAMELESS: usize = 64;
 
 #[derive(Debug)]
 struct Index<V> {
@@ -32,6 +37,12 @@ pub(super) struct Store<V> {
     pool: Pool,
     changes: usize,
     gone: VecDeque<(ObjectKey, Text)>,
+    /// What could not be read of objects.
+    unread: BTreeMap<ObjectKey, Arc<[Unread]>>,
+    /// Objects without a name that were seen.
+    nameless: BTreeSet<u64>,
+    /// How often an index panicked.
+    pub(super) panics: u64,
     /// Whether the first list is complete.
     pub(super) synced: bool,
     /// The keys of the list that is being read.
@@ -50,6 +61,9 @@ impl<V> Default for Store<V> {
             pool: Pool::default(),
             changes: 0,
             gone: VecDeque::new(),
+            unread: BTreeMap::new(),
+            nameless: BTreeSet::new(),
+            panics: 0,
             synced: false,
             listing: None,
             asked: 0,
@@ -144,8 +158,36 @@ impl<V: View> Store<V> {
         changes
     }
 
+    /// What could not be read of the newest version of an object; nothing where all could.
+    pub(super) fn note_unread(&mut self, key: &ObjectKey, unread: Vec<Unread>) {
+        if unread.is_empty() {
+            self.unread.remove(key);
+        } else {
+            self.unread.insert(key.clone(), unread.into());
+        }
+    }
+
+    /// An object without a name was seen. Tells whether that is news.
+    pub(super) fn note_nameless(&mut self, print: u64) -> bool {
+        if self.nameless.len() >= NAMELESS {
+            self.nameless.clear();
+        }
+        self.nameless.insert(print)
+    }
+
+    /// What could not be read of an object.
+    pub(super) fn unread_of(&self, key: &ObjectKey) -> Option<Arc<[Unread]>> {
+        self.unread.get(key).cloned()
+    }
+
+    /// Objects that could not be read in full, with what could not be read.
+    pub(super) fn unread(&self) -> &BTreeMap<ObjectKey, Arc<[Unread]>> {
+        &self.unread
+    }
+
     fn remove(&mut self, key: ObjectKey) -> Option<Change<V>> {
         let old = self.objects.remove(&key)?;
+        self.unread.remove(&key);
         self.reindex(&key, Some(&old), None);
         self.gone.push_back((key.clone(), old.metadata().uid.clone()));
         if self.gone.len() > GONE {
@@ -160,8 +202,9 @@ impl<V: View> Store<V> {
         for index in &mut self.indexes {
             before.clear();
             after.clear();
-            old.into_iter().for_each(|object| (index.texts)(object, &mut before));
-            new.into_iter().for_each(|object| (index.texts)(object, &mut after));
+            // One that panics finds nothing for this object; it finds all others.
+            self.panics += u64::from(!written(index.texts, old, &mut before));
+            self.panics += u64::from(!written(index.texts, new, &mut after));
             if before == after {
                 continue;
             }
@@ -186,6 +229,16 @@ impl<V: View> Store<V> {
             self.pool.sweep();
         }
     }
+}
+
+/// Asks an index where it puts an object. Tells whether it answered.
+fn written<V>(texts: IndexFn<V>, object: Option<&V>, found: &mut Vec<Text>) -> bool {
+    let Some(object) = object else { return true };
+    let is_done = contained(|| texts(object, found)).is_some();
+    if !is_done {
+        found.clear();
+    }
+    is_done
 }
 
 #[cfg(test)]
@@ -223,6 +276,26 @@ mod tests {
         store.delete(&object("b", "1", 4, "db"));
         assert!(store.by_index("app", "db").is_empty());
         assert_eq!(names(&store.in_namespace("ns")), "a");
+    }
+
+    #[test]
+    fn an_index_that_panics_at_an_object_finds_all_others() {
+        let mut store = Store::default();
+        store.add_index("app", |object: &Plain, texts| {
+            let app = object.metadata.labels.get("app").cloned().unwrap_or_default();
+            assert_ne!(app, "touchy");
+            texts.push(app);
+        });
+        store.apply(object("a", "1", 1, "web"));
+        assert!(store.apply(object("b", "2", 2, "touchy")).is_some());
+        store.apply(object("c", "3", 3, "web"));
+        assert_eq!(names(&store.by_index("app", "web")), "a c");
+        assert_eq!((store.objects.len(), store.panics), (3, 1));
+        store.apply(object("b", "2", 4, "web"));
+        assert_eq!(names(&store.by_index("app", "web")), "a b c");
+        store.apply(object("a", "1", 5, "touchy"));
+        assert_eq!(names(&store.by_index("app", "web")), "b c");
+        assert!(store.delete(&object("a", "1", 6, "touchy")).is_some());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! How a controller runs.
 
-use std::time::Duration;
+use std::{convert::Infallible, time::Duration};
 
 use kruise_core::object::ObjectKey;
 use tokio::{task::JoinSet, time::Instant};
@@ -11,7 +11,7 @@ use crate::{
     freshness::{Freshness, Gate},
     metrics::Framework,
     queue::Queue,
-    scope::{Stop, caught},
+    scope::{Stop, caught, kept},
 };
 
 /// Reconciles that take longer are told.
@@ -36,7 +36,8 @@ enum End {
 }
 
 impl Controller {
-    /// Works until asked to stop. Reconciles that run then get `grace` to end; after that they are cut off.
+    /// Works until asked to stop. Reconciles that run then get `grace` to end; after that they are cut off. A panic of the
+    /// controller itself is counted, and it begins again with the keys that it had: other controllers do not notice.
     pub async fn run(self, stop: Stop, grace: Duration) {
         let Self { name, workers, queue, freshness, context, metrics, reconcile } = self;
         metrics.max_concurrent.set(&[name], workers as f64);
@@ -44,13 +45,34 @@ impl Controller {
         metrics.reconcile_errors.touch(&[name]);
         metrics.reconcile_panics.touch(&[name]);
         metrics.terminal_errors.touch(&[name]);
+        metrics.controller_restarts.touch(&[name]);
         for result in ["success", "error", "requeue", "requeue_after"] {
             metrics.reconcile_total.touch(&[name, result]);
         }
         let measured = queue.clone();
         metrics.registry.before_reading(move || measured.measure());
-        let worker =
-            Worker { name, queue: queue.clone(), freshness: freshness.clone(), context, metrics, reconcile };
+        let restarts = metrics.controller_restarts.clone();
+        let worker = Worker { name, queue, freshness, context, metrics, reconcile };
+        let work = || {
+            worker.queue.reclaim();
+            worker.metrics.active_workers.set(&[name], 0.0);
+            let work = worker.run(workers, &stop, grace);
+            async move {
+                work.await;
+                Ok::<(), Infallible>(())
+            }
+        };
+        kept(work, |problem, pause| {
+            restarts.inc(&[name]);
+            error!(controller = name, problem, ?pause, "a controller ended and begins again");
+        })
+        .await;
+    }
+}
+
+impl Worker {
+    async fn run(&self, workers: usize, stop: &Stop, grace: Duration) {
+        let Self { name, queue, freshness, .. } = self;
         let mut running: JoinSet<()> = JoinSet::new();
         loop {
             let deadline = freshness.next_deadline();
@@ -66,7 +88,7 @@ impl Controller {
                 Some(_) = running.join_next() => {}
                 key = queue.next(), if running.len() < workers => {
                     let Some(key) = key else { break };
-                    let worker = worker.clone();
+                    let worker = self.clone();
                     running.spawn(async move { worker.work(key).await });
                 }
                 () = patience => freshness.wake_overdue(Instant::now()),
@@ -83,9 +105,7 @@ impl Controller {
             running.shutdown().await;
         }
     }
-}
 
-impl Worker {
     async fn work(self, key: ObjectKey) {
         let Self { name, metrics, .. } = &self;
         // The root span: reconciles have no parent.
@@ -148,7 +168,7 @@ impl Worker {
             }
             End::Badly(Error::Effects(failure)) if failure.is_conflict() => {
                 count("requeue");
-                let delay = queue.failed(key, Duration::ZERO);
+                let delay = queue.conflicted(key);
                 debug!(?delay, error = %failure, "objects have changed meanwhile");
             }
             End::Badly(Error::Terminal(error)) => {

@@ -2,20 +2,26 @@
 
 use std::time::Duration;
 
+use http_body_util::{BodyExt as _, Collected};
 use kruise_core::{
     effect::{Effect, Patch, Target},
-    object::{ObjectKey, Resource},
+    object::{JOB, ObjectKey, Resource},
     text::Text,
 };
 use kube::{
-    api::{DeleteParams, PatchParams, PostParams},
-    core::{Request, params, request},
+    api::{DeleteParams, PatchParams, PostParams, PropagationPolicy},
+    client::Body,
+    core::{Request, Status, params, request},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
 
 /// How long to wait when the server does not say.
 const DEFAULT_WAIT: Duration = Duration::from_secs(1);
+
+/// The verb of a question.
+pub(super) const ASK: &str = "dry-run";
 
 /// A call to be made.
 pub(super) struct Call<'e> {
@@ -23,11 +29,14 @@ pub(super) struct Call<'e> {
     pub(super) resource: Resource,
     pub(super) object: ObjectKey,
     effect: &'e Effect,
+    /// Whether nothing is to be stored, also of a create.
+    is_trial: bool,
 }
 
 /// What the server said.
 pub(super) enum Answer {
-    Done(Written),
+    /// It happened. What was written is not known where the body of the answer cannot be read.
+    Done(Option<Written>),
     /// An object of that name is there.
     Exists,
     /// The object is not as the preconditions want it.
@@ -87,10 +96,16 @@ impl<'e> Call<'e> {
                 ("create", *resource, ObjectKey { namespace: namespace.clone(), name: name.into() })
             }
             Effect::Patch { target, .. } => ("patch", target.resource, target.key.clone()),
+            Effect::Ask { target, .. } => (ASK, target.resource, target.key.clone()),
             Effect::Delete { target, .. } => ("delete", target.resource, target.key.clone()),
             Effect::Event(_) => return None,
         };
-        Some(Self { verb, resource, object, effect })
+        Some(Self { verb, resource, object, effect, is_trial: false })
+    }
+
+    /// The same call, of which nothing is stored.
+    pub(super) fn into_trial(self) -> Self {
+        Self { is_trial: true, ..self }
     }
 
     /// Makes the call, once.
@@ -102,13 +117,22 @@ impl<'e> Call<'e> {
                 return Answer::Refused { code: 400, reason, message };
             }
         };
-        match tokio::time::timeout(timeout, client.request_text(request)).await {
-            Err(_) => Answer::Unclear(format!("no answer within {timeout:?}")),
-            Ok(Ok(text)) => {
-                let answered: Answered = serde_json::from_str(&text).unwrap_or_default();
-                Answer::Done(answered.metadata)
-            }
-            Ok(Err(error)) => self.answer(error),
+        let until = Instant::now() + timeout;
+        let response = match timeout_at(until, client.send(request.map(Body::from))).await {
+            Err(_) => return Answer::Unclear(format!("no answer within {timeout:?}")),
+            Ok(Err(error)) => return Answer::Unclear(error.to_string()),
+            Ok(Ok(response)) => response,
+        };
+        let code = response.status();
+        let body = match timeout_at(until, response.into_body().collect()).await {
+            Err(_) => Err(format!("the answer {code} did not end within {timeout:?}")),
+            Ok(body) => body.map(Collected::to_bytes).map_err(|error| error.to_string()),
+        };
+        match body {
+            // The server has written it, whatever became of the rest of its answer.
+            body if code.is_success() => Answer::Done(body.ok().and_then(|body| written(&body))),
+            Err(error) => Answer::Unclear(error),
+            Ok(body) => self.answer(&refusal(code.as_u16(), &body)),
         }
     }
 
@@ -122,14 +146,16 @@ impl<'e> Call<'e> {
                     members.entry("apiVersion").or_insert_with(|| json!(resource.api_version()));
                     members.entry("kind").or_insert_with(|| json!(resource.kind));
                 }
-                request.create(&PostParams::default(), object.to_string().into_bytes())
+                let params = PostParams { dry_run: self.is_trial, ..PostParams::default() };
+                request.create(&params, object.to_string().into_bytes())
             }
-            Effect::Patch { target, subresource, patch } => {
-                let params = PatchParams::default();
+            Effect::Patch { target, subresource, patch } | Effect::Ask { target, subresource, patch } => {
+                let dry_run = matches!(self.effect, Effect::Ask { .. });
+                let params = PatchParams { dry_run, ..PatchParams::default() };
                 let patch = match patch {
                     Patch::Merge(change) => params::Patch::Merge(guarded(change, target)),
                     Patch::Strategic(change) => params::Patch::Strategic(guarded(change, target)),
-                    Patch::Json(steps) => return json_patch(&request, target, *subresource, steps),
+                    Patch::Json(steps) => return json_patch(&request, target, *subresource, steps, &params),
                 };
                 match subresource {
                     Some(subresource) => request.patch_subresource(subresource, name, &params, &patch),
@@ -146,6 +172,8 @@ impl<'e> Call<'e> {
                 let params = DeleteParams {
                     grace_period_seconds: seconds,
                     preconditions: some.then_some(preconditions),
+                    // The server keeps the pods of a deleted Job unless it is asked not to.
+                    propagation_policy: (target.resource == JOB).then_some(PropagationPolicy::Background),
                     ..DeleteParams::default()
                 };
                 request.delete(name, &params)
@@ -154,20 +182,19 @@ impl<'e> Call<'e> {
         }
     }
 
-    fn answer(&self, error: kube::Error) -> Answer {
-        let kube::Error::Api(status) = error else { return Answer::Unclear(error.to_string()) };
+    fn answer(&self, status: &Status) -> Answer {
         match status.code {
             404 if self.verb != "create" => Answer::Gone,
             409 if status.is_already_exists() => Answer::Exists,
             409 => Answer::Conflict,
-            422 if self.broke_precondition(&status) => Answer::Conflict,
+            422 if self.broke_precondition(status) => Answer::Conflict,
             429 => {
                 let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
                 let wait = Duration::from_secs(seconds.into());
                 Answer::Throttled(if wait.is_zero() { DEFAULT_WAIT } else { wait })
             }
             // Whoever has to admit a write is asked before it is stored, so this one did not happen.
-            500 if status.message.contains(UNREACHABLE_WEBHOOK) => {
+            500 if [UNREACHABLE_WEBHOOK, DENIED].iter().any(|words| status.message.contains(words)) => {
                 Answer::Refused { code: 500, reason: status.reason.clone(), message: status.message.clone() }
             }
             code @ 400..500 => {
@@ -178,11 +205,27 @@ impl<'e> Call<'e> {
     }
 }
 
+/// What a body says about the object that was written. Nothing without a version, by which it could be known.
+fn written(body: &[u8]) -> Option<Written> {
+    let answered: Answered = serde_json::from_slice(body).ok()?;
+    Some(answered.metadata).filter(|written| !written.version.is_empty())
+}
+
+/// What a body says about a refusal. Proxies do not always answer in the words of the API.
+fn refusal(code: u16, body: &[u8]) -> Status {
+    serde_json::from_slice(body).unwrap_or_else(|_| {
+        let text = String::from_utf8_lossy(body);
+        Status::failure(text.trim(), "Failed to parse error data").with_code(code)
+    })
+}
+
 impl Call<'_> {
     /// Whether a patch is called invalid only because our preconditions do not hold: another uid is "immutable", and a
     /// `test` of a JSON patch failed.
-    fn broke_precondition(&self, status: &kube::core::Status) -> bool {
-        let Effect::Patch { target, patch, .. } = self.effect else { return false };
+    fn broke_precondition(&self, status: &Status) -> bool {
+        let (Effect::Patch { target, patch, .. } | Effect::Ask { target, patch, .. }) = self.effect else {
+            return false;
+        };
         let causes = status.details.iter().flat_map(|details| &details.causes);
         let mut told = causes.map(|cause| (cause.field.as_str(), cause.message.as_str()));
         let whole = status.message.as_str();
@@ -201,6 +244,8 @@ impl Call<'_> {
 
 /// What a server says when it cannot reach a webhook that must admit a write.
 const UNREACHABLE_WEBHOOK: &str = "failed calling webhook";
+/// What it says when a webhook refused, also with 500 because it does not know enough to answer.
+const DENIED: &str = "denied the request";
 
 /// What is there now, by asking the server.
 pub(super) async fn get(
@@ -212,9 +257,12 @@ pub(super) async fn get(
     let request = Request::new(resource.path(&object.namespace))
         .get(&object.name, &kube::api::GetParams::default())
         .map_err(|error| error.to_string())?;
-    match tokio::time::timeout(timeout, client.request::<Answered>(request)).await {
+    match tokio::time::timeout(timeout, client.request_text(request)).await {
         Err(_) => Err(format!("no answer within {timeout:?}")),
-        Ok(Ok(answered)) => Ok(Some(answered.metadata)),
+        Ok(Ok(text)) => match crate::decode::lenient::<Answered>(&text) {
+            (Ok(answered), _) => Ok(Some(answered.metadata)),
+            (Err(unread), _) => Err(unread.to_string()),
+        },
         Ok(Err(kube::Error::Api(status))) if status.is_not_found() => Ok(None),
         Ok(Err(error)) => Err(error.to_string()),
     }
@@ -245,6 +293,7 @@ fn json_patch(
     target: &Target,
     subresource: Option<&str>,
     steps: &Value,
+    params: &PatchParams,
 ) -> Result<http::Request<Vec<u8>>, request::Error> {
     let mut all = Vec::new();
     let mut test = |path: &str, value: &Option<Text>| {
@@ -254,12 +303,11 @@ fn json_patch(
     test("/metadata/resourceVersion", &target.resource_version);
     all.extend(steps.as_array().into_iter().flatten().cloned());
     let name = target.key.name.as_str();
-    let params = PatchParams::default();
     // Built as a merge patch and relabelled: path and parameters are the same.
     let merge = params::Patch::Merge(Value::Array(all));
     let mut built = match subresource {
-        Some(subresource) => request.patch_subresource(subresource, name, &params, &merge)?,
-        None => request.patch(name, &params, &merge)?,
+        Some(subresource) => request.patch_subresource(subresource, name, params, &merge)?,
+        None => request.patch(name, params, &merge)?,
     };
     let label = http::HeaderValue::from_static("application/json-patch+json");
     built.headers_mut().insert(http::header::CONTENT_TYPE, label);
@@ -296,6 +344,28 @@ mod tests {
             sent(&patch(Patch::Json(json!([{"op": "remove", "path": "/x"}])))),
             r#"PATCH /api/v1/namespaces/ns/pods/a/status? [{"op":"test","path":"/metadata/uid","value":"u1"},{"op":"test","path":"/metadata/resourceVersion","value":"7"},{"op":"remove","path":"/x"}]"#
         );
+    }
+
+    #[test]
+    fn a_question_changes_nothing() {
+        let target = Target::with_uid(POD, ObjectKey::new("ns", "a"), "u1".into());
+        let patch = Patch::Strategic(json!({"spec": {}}));
+        let ask = Effect::Ask { target, subresource: Some("resize"), patch };
+        assert_eq!(
+            sent(&ask),
+            r#"PATCH /api/v1/namespaces/ns/pods/a/resize?&dryRun=All {"metadata":{"uid":"u1"},"spec":{}}"#
+        );
+    }
+
+    #[test]
+    fn a_trial_of_a_create_stores_nothing() {
+        let create = Effect::Create {
+            resource: POD,
+            namespace: "ns".into(),
+            object: json!({"metadata": {"name": "a"}}),
+        };
+        let request = Call::of(&create).expect("a write").into_trial().request().expect("valid");
+        assert_eq!(request.uri(), "/api/v1/namespaces/ns/pods?&dryRun=All");
     }
 
     #[test]

@@ -7,6 +7,8 @@ use http::StatusCode;
 
 use super::{Answer, Handler};
 
+/// What is shown beside the checks.
+type Detail = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
 type Check = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 
 /// What must hold for the process to be alive, and what for it to get requests.
@@ -14,13 +16,14 @@ type Check = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Syn
 pub struct Checks {
     alive: Vec<(&'static str, Check)>,
     ready: Vec<(&'static str, Check)>,
+    details: Vec<(&'static str, Detail)>,
 }
 
 impl Checks {
     /// The check `ping`, which holds as long as someone answers at all.
     pub fn new() -> Self {
         let ping: Check = Arc::new(|| Box::pin(async { Ok(()) }));
-        Self { alive: vec![("ping", ping)], ready: Vec::new() }
+        Self { alive: vec![("ping", ping)], ..Self::default() }
     }
 
     /// Adds a check of readiness. The error is what a person reads.
@@ -34,6 +37,17 @@ impl Checks {
         self
     }
 
+    /// Adds lines that `/readyz?verbose` shows. They never fail it: a part that waits must not take the rest out of service.
+    #[must_use]
+    pub fn detail(
+        mut self,
+        name: &'static str,
+        lines: impl Fn() -> Vec<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.details.push((name, Arc::new(lines)));
+        self
+    }
+
     /// Answers on `/healthz`, `/readyz` and the path of each check below them.
     pub fn handler(self) -> Handler {
         Arc::new(move |path, query| {
@@ -44,14 +58,15 @@ impl Checks {
 
     async fn answer(&self, path: &str, query: &str) -> Answer {
         let verbose = query.split('&').any(|pair| pair == "verbose" || pair.starts_with("verbose="));
-        let (checks, rest) = match (path.strip_prefix("/healthz"), path.strip_prefix("/readyz")) {
-            (Some(rest), _) => (&self.alive, rest),
-            (_, Some(rest)) => (&self.ready, rest),
+        let none = Vec::new();
+        let (checks, details, rest) = match (path.strip_prefix("/healthz"), path.strip_prefix("/readyz")) {
+            (Some(rest), _) => (&self.alive, &none, rest),
+            (_, Some(rest)) => (&self.ready, &self.details, rest),
             _ => return Answer::not_found(),
         };
         match rest.strip_prefix('/') {
-            None if rest.is_empty() => all(checks, verbose).await,
-            Some("") => all(checks, verbose).await,
+            None if rest.is_empty() => all(checks, details, verbose).await,
+            Some("") => all(checks, details, verbose).await,
             Some(name) => match checks.iter().find(|(known, _)| *known == name) {
                 Some((_, check)) => one(check).await,
                 None => Answer::not_found(),
@@ -70,7 +85,7 @@ async fn one(check: &Check) -> Answer {
     }
 }
 
-async fn all(checks: &[(&'static str, Check)], verbose: bool) -> Answer {
+async fn all(checks: &[(&'static str, Check)], details: &[(&'static str, Detail)], verbose: bool) -> Answer {
     let mut lines = String::new();
     let mut failed = false;
     for (name, check) in checks {
@@ -81,6 +96,9 @@ async fn all(checks: &[(&'static str, Check)], verbose: bool) -> Answer {
                 lines.push_str(&format!("[-]{name} failed: {reason}\n"));
             }
         }
+    }
+    for (name, detail) in details.iter().filter(|_| verbose || failed) {
+        detail().into_iter().for_each(|line| lines.push_str(&format!("[!]{name}: {line}\n")));
     }
     if failed {
         return Answer::text(StatusCode::INTERNAL_SERVER_ERROR, format!("{lines}healthz check failed\n"));

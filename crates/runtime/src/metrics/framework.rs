@@ -25,6 +25,7 @@ pub struct Framework {
     pub reconcile_errors: Counter,
     pub terminal_errors: Counter,
     pub reconcile_panics: Counter,
+    pub controller_restarts: Counter,
     pub reconcile_time: Histogram,
     pub max_concurrent: Gauge,
     pub active_workers: Gauge,
@@ -51,6 +52,8 @@ pub struct Framework {
     pub freshness_timeouts: Counter,
     pub cache_objects: Gauge,
     pub cache_errors: Counter,
+    pub cache_panics: Counter,
+    pub unreadable_objects: Gauge,
     pub events_dropped: Counter,
 }
 
@@ -82,6 +85,11 @@ impl Framework {
             reconcile_panics: counter(
                 "controller_runtime_reconcile_panics_total",
                 "Reconciles that panicked.",
+                CONTROLLER,
+            ),
+            controller_restarts: counter(
+                "kruise_controller_restarts_total",
+                "Controllers that failed as a whole and were started again.",
                 CONTROLLER,
             ),
             reconcile_time: registry.histogram(
@@ -201,6 +209,16 @@ impl Framework {
                 "kruise_cache_errors_total",
                 "Watches and lists that failed.",
                 &["resource"],
+            ),
+            cache_panics: counter(
+                "kruise_cache_panics_total",
+                "Panics at an object of a cache, in an index or in who follows the cache.",
+                &["resource"],
+            ),
+            unreadable_objects: gauge(
+                "kruise_unreadable_objects",
+                "Objects with a field that cannot be read.",
+                &["kind"],
             ),
             events_dropped: counter(
                 "kruise_events_dropped_total",

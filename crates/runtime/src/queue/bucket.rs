@@ -56,6 +56,20 @@ impl Bucket {
         there
     }
 
+    /// Whether so many tokens are there now.
+    pub fn has(&mut self, now: Instant, tokens: u32) -> bool {
+        self.fill(now);
+        self.tokens >= f64::from(tokens) || self.qps <= 0.0
+    }
+
+    /// How long until there is a token. Never nothing where there is none: timers count whole milliseconds.
+    pub fn wait(&mut self, now: Instant) -> Duration {
+        if self.has(now, 1) {
+            return Duration::ZERO;
+        }
+        Duration::from_secs_f64((1.0 - self.tokens) / self.qps).max(Duration::from_millis(1))
+    }
+
     fn fill(&mut self, now: Instant) {
         let since = self.filled.replace(now).map_or(Duration::ZERO, |filled| now.duration_since(filled));
         self.tokens = since.as_secs_f64().mul_add(self.qps, self.tokens).min(self.burst);

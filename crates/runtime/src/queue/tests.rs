@@ -108,9 +108,79 @@ async fn of_several_delays_the_earliest_counts() {
 async fn many_failing_keys_share_one_bucket() {
     let options = Options { base: Duration::from_millis(5), qps: 10.0, burst: 2, ..Options::default() };
     let queue = Queue::new("test", options, None);
-    let delays: Vec<u128> =
-        (0..5).map(|n| queue.failed(&key(&n.to_string()), Duration::ZERO).as_millis()).collect();
-    assert_eq!(delays, [5, 5, 100, 200, 300]);
+    for name in 0..5 {
+        queue.failed(&key(&name.to_string()), Duration::ZERO);
+    }
+    let began = Instant::now();
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        next(&queue).await;
+        times.push(began.elapsed().as_millis());
+    }
+    assert_eq!(times, [5, 5, 105, 205, 305]);
+}
+
+/// A token that a key took at its failure would be lost to all others for the minutes until it is tried again.
+#[tokio::test(start_paused = true)]
+async fn a_key_in_back_off_holds_no_token() {
+    let options = Options { qps: 1.0, burst: 1, ..Options::default() };
+    let queue = Queue::new("test", options, None);
+    for name in 0..300 {
+        queue.failed(&key(&format!("bad-{name}")), Duration::from_secs(600));
+    }
+    queue.failed(&key("soon"), Duration::ZERO);
+    queue.conflicted(&key("conflict"));
+    let began = Instant::now();
+    assert_eq!([next(&queue).await, next(&queue).await], ["conflict", "soon"]);
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_that_failed_come_behind_all_others_but_are_not_forgotten() {
+    let queue = queue();
+    for name in 0..3 {
+        queue.failed(&key(&format!("bad-{name}")), Duration::ZERO);
+    }
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    queue.add(key("bad-2"));
+    for name in 0..6 {
+        queue.add(key(&format!("good-{name}")));
+    }
+    let mut order = Vec::new();
+    while let Some(Some(key)) = futures::FutureExt::now_or_never(queue.next()) {
+        order.push(key.name.as_str().to_owned());
+    }
+    let expected = ["good-0", "good-1", "good-2", "good-3", "bad-2", "good-4", "good-5", "bad-0", "bad-1"];
+    assert_eq!(order, expected);
+    queue.succeeded(&key("bad-1"));
+    queue.add(key("good-0"));
+    queue.add(key("bad-1"));
+    queue.set_aside(&key("good-0"));
+    assert_eq!(next(&queue).await, "bad-1", "a key that succeeded is like all others");
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespaces_take_turns() {
+    let queue = queue();
+    for name in ["a", "b", "c"] {
+        queue.add(ObjectKey::new("crowded", name));
+    }
+    queue.add(ObjectKey::new("calm", "x"));
+    let mut order = String::new();
+    for _ in 0..4 {
+        order.push_str(&next(&queue).await);
+    }
+    assert_eq!(order, "axbc");
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_of_a_worker_that_is_gone_come_again() {
+    let queue = queue();
+    queue.add(key("a"));
+    assert_eq!(next(&queue).await, "a");
+    assert!(nothing_for(&queue, Duration::from_secs(60)).await);
+    queue.reclaim();
+    assert_eq!(next(&queue).await, "a");
 }
 
 #[tokio::test(start_paused = true)]

@@ -114,12 +114,18 @@ fn answers(sim: &Sim, effect: Effect) {
     }
 }
 
-/// Runs a story once for each seed, each in its own virtual time. `KRUISE_SEED` replays a single one.
+/// Runs a story once for each seed, each in its own virtual time. `KRUISE_SEEDS=500` tries so many of them, from the first seed of
+/// the test on; `KRUISE_SEED` replays a single one.
 pub(crate) fn each_seed<F: Future<Output = Result<(), String>>>(
     seeds: std::ops::Range<u64>,
     story: impl Fn(u64) -> F,
 ) {
-    let wanted: Option<u64> = std::env::var("KRUISE_SEED").ok().map(|seed| seed.parse().expect("a seed"));
+    let number =
+        |name: &str| -> Option<u64> { std::env::var(name).ok().map(|text| text.parse().expect("a number")) };
+    let wanted = number("KRUISE_SEED");
+    let count = number("KRUISE_SEEDS");
+    let more = count.map_or(String::new(), |count| format!("KRUISE_SEEDS={count} "));
+    let seeds = seeds.start..count.map_or(seeds.end, |count| seeds.start + count);
     assert!(wanted.is_none_or(|seed| seeds.contains(&seed)), "this test has the seeds {seeds:?}");
     let mut failed = Vec::new();
     for seed in seeds.filter(|seed| wanted.is_none_or(|wanted| wanted == *seed)) {
@@ -128,7 +134,7 @@ pub(crate) fn each_seed<F: Future<Output = Result<(), String>>>(
             let thread = std::thread::current();
             let test = thread.name().unwrap_or_default();
             failed.push(format!(
-                "seed {seed} failed: {problem}\nreplay it: KRUISE_SEED={seed} cargo test -p {package} --test {file} {test}"
+                "seed {seed} failed: {problem}\nreplay it: {more}KRUISE_SEED={seed} cargo test -p {package} --test {file} {test}"
             ));
         }
     }

@@ -144,3 +144,74 @@ async fn one_broken_object_does_not_stop_the_watch_of_the_others() {
     assert_eq!(get("good").object.as_ref().unwrap().data["a"].0, 1);
     assert!(get("bad").object.as_ref().unwrap_err().contains("\"many\" is no number"));
 }
+
+/// Puts something into a ConfigMap that no server would store.
+fn spoil(sim: &Sim, name: &str, metadata: &str, rest: &str) {
+    sim.server().store().put_raw("/configmaps", "default", name, metadata, rest).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_in_a_list_or_a_watch_hides_other_objects() {
+    let sim = Sim::builder().nodes(0).start();
+    for name in ["a", "b", "c", "d"] {
+        create(&sim, name).await;
+    }
+    spoil(&sim, "a", "5", r#","data":1e999"#);
+    spoil(
+        &sim,
+        "b",
+        r#"{"name":"b","namespace":"default","uid":"u","labels":{"x":7,"y":"z"}}"#,
+        r#","data":[[]]"#,
+    );
+    let cache = Cache::<Plain>::new(CONFIG_MAP);
+    // Without a place for faults: every byte arrives as it is stored.
+    let (following, client) = (cache.clone(), sim.client());
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move { following.run(client, Options::default()).await });
+    assert!(cache.synced(Duration::from_secs(5)).await);
+    let get = |name: &str| cache.get(&ObjectKey::new("default", name));
+    let b = get("b").unwrap();
+    assert!(b.metadata.unreadable);
+    assert_eq!((b.metadata.uid.as_str(), b.metadata.labels.text("y")), ("u", Some("z")));
+    assert_eq!(cache.unread(&b.metadata.key()).unwrap()[0].path.to_string(), "metadata.labels.x");
+    assert!(get("a").is_none(), "what has no name is left out");
+    assert!(!get("d").unwrap().metadata.unreadable);
+    // The same while it is watched.
+    create(&sim, "f").await;
+    spoil(&sim, "f", r#"{"name":"f","namespace":null,"uid":"u"}"#, "");
+    spoil(&sim, "c", "null", "");
+    spoil(
+        &sim,
+        "d",
+        r#"{"name":"d","namespace":"default","uid":"u","annotations":"\ud800"}"#,
+        r#","data":"\udfff""#,
+    );
+    create(&sim, "e").await;
+    sim.advance(Duration::from_secs(60)).await;
+    assert!(get("e").is_some() && get("d").unwrap().metadata.unreadable);
+    // Found by `cargo xtask fuzz objects --seed 2000`.
+    assert!(get("c").is_none(), "what has lost its name is no longer there under it");
+    assert!(get("f").is_none() && cache.get(&ObjectKey::new("", "f")).is_none(), "nor without its namespace");
+    // Once it can be read again, nothing of that is left.
+    spoil(&sim, "b", r#"{"name":"b","namespace":"default","uid":"u"}"#, "");
+    sim.advance(Duration::from_secs(5)).await;
+    assert!(!get("b").unwrap().metadata.unreadable && cache.unread(&b.metadata.key()).is_none());
+    maps(&sim).delete("d", &DeleteParams::default()).await.unwrap();
+    sim.advance(Duration::from_secs(60)).await;
+    assert!(get("d").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscriber_that_panics_at_an_object_hears_of_all_others() {
+    let sim = Sim::builder().nodes(0).start();
+    let cache = Cache::<Plain>::new(CONFIG_MAP);
+    cache.subscribe(|change| assert_ne!(change.key.name, "touchy"));
+    let words = heard(&cache);
+    let _tasks = run(&cache, &sim, Options::default());
+    for name in ["a", "touchy", "b"] {
+        create(&sim, name).await;
+    }
+    sim.advance(Duration::from_secs(5)).await;
+    assert!(cache.is_synced());
+    assert_eq!(take(&words), "added a, added touchy, added b");
+}

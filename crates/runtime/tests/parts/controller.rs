@@ -6,13 +6,17 @@ use std::{
     time::Duration,
 };
 
-use kruise_core::object::{CONFIG_MAP, ObjectKey};
+use kruise_core::{
+    effect::Effect,
+    object::{CONFIG_MAP, ObjectKey},
+};
 use kruise_runtime::{
     cache::{Cache, Options, Plain},
     controller::{Controller, Error, Next},
     scope::Stop,
 };
 use kruise_sim::Sim;
+use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::{create, environment};
@@ -113,4 +117,74 @@ async fn a_timer_brings_a_key_again() {
     sim.advance(Duration::from_secs(3600)).await;
     assert_eq!(passes.load(Ordering::SeqCst), 5);
     assert_eq!(environment.metrics.reconcile_total.value(&["test", "requeue_after"]), 4.0);
+}
+
+/// How long a key takes to make ten objects, one after the other, beside keys whose every write is refused.
+async fn time_beside(refused: usize, namespace: &str, head_start: Duration) -> Duration {
+    const WANTED: usize = 10;
+    let sim = Sim::builder().nodes(0).start();
+    sim.faults().latency(Duration::from_millis(20));
+    let environment = environment(&sim);
+    let cache = Cache::<Plain>::new(CONFIG_MAP);
+    let made = cache.clone();
+    let controller = Controller::new("test", &environment)
+        .follow(&cache)
+        .wake(&cache, |change, wake| {
+            wake(ObjectKey::new("default", change.key.name.split('-').next().unwrap()));
+        })
+        .reconcile(move |context, key| {
+            let count = made
+                .in_namespace("default")
+                .iter()
+                .filter(|map| map.metadata.name.starts_with("good-"))
+                .count();
+            async move {
+                let make = |name: String| Effect::Create {
+                    resource: CONFIG_MAP,
+                    namespace: "default".into(),
+                    object: json!({"metadata": {"name": name}}),
+                };
+                let effects = match key.name.as_str() {
+                    "good" if count < WANTED => vec![make(format!("good-{count}"))],
+                    "good" => Vec::new(),
+                    // The server does not take such a name.
+                    bad => (0..3).map(|n| make(format!("Not_A_Name_{bad}_{n}"))).collect(),
+                };
+                context.act(&key, &effects).await?;
+                Ok(Next::Done)
+            }
+        });
+    let queue = controller.queue().clone();
+    let mut tasks = JoinSet::new();
+    let (client, fed) = (sim.client(), cache.clone());
+    tasks.spawn(async move { fed.run(client, Options::default()).await });
+    tasks.spawn(controller.run(Stop::default(), Duration::from_secs(1)));
+    assert!(cache.synced(Duration::from_secs(5)).await);
+    for number in 0..refused {
+        queue.add(ObjectKey::new(namespace, format!("bad{number}")));
+    }
+    sim.advance(head_start).await;
+    let began = tokio::time::Instant::now();
+    queue.add(ObjectKey::new("default", "good"));
+    while cache.in_namespace("default").iter().filter(|map| map.metadata.name.starts_with("good-")).count()
+        < WANTED
+    {
+        sim.advance(Duration::from_millis(10)).await;
+        assert!(began.elapsed() < Duration::from_secs(600), "it never ends");
+    }
+    began.elapsed()
+}
+
+/// Three hundred of them delayed a healthy CloneSet by 18 seconds.
+#[tokio::test(start_paused = true)]
+async fn keys_whose_every_write_is_refused_do_not_delay_a_healthy_one() {
+    let alone = time_beside(0, "default", Duration::ZERO).await;
+    // A server that refuses the objects of one namespace has just begun to do so.
+    let elsewhere = time_beside(300, "crowded", Duration::ZERO).await;
+    assert!(elsewhere <= alone * 5, "{elsewhere:?} beside another namespace, {alone:?} alone");
+    // The refused ones are known by now, and are tried again all the time.
+    for head_start in [12, 20, 60, 600] {
+        let beside = time_beside(300, "default", Duration::from_secs(head_start)).await;
+        assert!(beside <= alone * 3, "{beside:?} beside them after {head_start} s, {alone:?} alone");
+    }
 }

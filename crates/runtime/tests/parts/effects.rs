@@ -6,10 +6,12 @@ use kruise_core::{
 };
 use kruise_runtime::{
     cache::{Cache, Options, Plain},
+    controller::Environment,
     effects::{Executor, Why},
     freshness::{Freshness, Gate},
     lease::Fence,
     queue::{self, Queue},
+    scope::BoxError,
 };
 use kruise_sim::{
     Sim,
@@ -30,8 +32,12 @@ struct Stage {
 }
 
 async fn stage() -> Stage {
+    stage_through(Sim::faulty_client).await
+}
+
+async fn stage_through(client: impl FnOnce(&Sim) -> kube::Client) -> Stage {
     let sim = Sim::builder().nodes(0).start();
-    let environment = environment(&sim);
+    let environment = Environment { client: client(&sim), ..environment(&sim) };
     let queue = Queue::new("test", queue::Options::default(), None);
     let freshness = Freshness::new("test", queue.clone(), environment.patience, None);
     let cache = Cache::<Plain>::new(CONFIG_MAP);
@@ -357,4 +363,39 @@ async fn events_are_told_only_of_what_happened() {
     assert_eq!(reasons, ["Made"]);
     assert_eq!(all[0].reporting_component.as_deref(), Some("test"));
     assert_eq!(all[0].source.as_ref().unwrap().component.as_deref(), Some("test"));
+}
+
+/// The server does what it is asked to, and something between it and us answers writes with this body.
+fn garbled(sim: &Sim, body: &'static [u8]) -> kube::Client {
+    use http_body_util::{BodyExt as _, Full};
+    use kube::client::Body;
+    let server = sim.server().clone();
+    let between = tower::service_fn(move |request: http::Request<Body>| {
+        let (server, is_write) = (server.clone(), request.method() != http::Method::GET);
+        async move {
+            let response = tower::ServiceExt::oneshot(server, request).await?;
+            let is_success = response.status().is_success();
+            Ok::<_, std::convert::Infallible>(match is_write && is_success {
+                true => http::Response::new(Full::from(body).map_err(BoxError::from).boxed_unsync()),
+                false => response.map(|body| body.map_err(BoxError::from).boxed_unsync()),
+            })
+        }
+    });
+    kube::Client::new(between, "default")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_successful_answer_that_cannot_be_read_is_a_success() {
+    for body in [&b"<html>"[..], b"\xff\xfe", b"{}", b""] {
+        let stage = stage_through(|sim| garbled(sim, body)).await;
+        let uid = create(&stage.sim, "changed").await.metadata.uid.unwrap();
+        stage.sim.advance(Duration::from_secs(1)).await;
+        let effects = [make("made", "u"), change("changed", &uid, json!({"data": {"a": "2"}}))];
+        let outcome = stage.executor.act(&key(), &effects).await;
+        assert_eq!((outcome.done, outcome.failed.len()), (2, 0), "{outcome:?}");
+        assert!(stage.freshness.take_doubts(&key()).is_empty(), "nothing is sent again");
+        // The cache shows both within moments, and nobody waits for a version that never comes.
+        stage.sim.advance(Duration::from_secs(5)).await;
+        assert_eq!(stage.freshness.gate(&key()), Gate::Open);
+    }
 }
