@@ -2,7 +2,11 @@
 //!
 //! The certificate is looked up at every handshake, so it changes between two connections and never within one. While
 //! there is none, handshakes fail and nothing else happens.
+//!
+//! Anyone in the cluster can connect. So there is a fixed number of connections, a new one always gets in, and the one that
+//! deserves its place least is closed for it: handshakes that do not end, connections that are silent or send slowly.
 
+mod clients;
 mod connection;
 
 use std::convert::Infallible;
@@ -12,17 +16,20 @@ use std::pin::pin;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::Full;
 use hyper::body::Incoming;
+use kruise_sockets::places::Places;
 use rustls::ServerConfig;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
+
+pub use clients::{Clients, Error as ClientsError};
+
+use crate::service::Reply;
 
 /// The certificate that the next handshake shows. Clones share it.
 #[derive(Clone, Default)]
@@ -55,7 +62,7 @@ impl ResolvesServerCert for Current {
 /// The bounds of connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at once. The next one waits in the queue of the system.
+    /// Connections at once. For the next one the idlest is closed.
     pub connections: usize,
     /// Requests at once on one connection.
     pub streams: u32,
@@ -63,6 +70,8 @@ pub struct Limits {
     pub handshake: Duration,
     /// How long a connection may do nothing.
     pub idle: Duration,
+    /// How long a client may take to read the next part of an answer.
+    pub write: Duration,
     /// How long everybody is still served when everything ends: others must learn first that nobody is here. API servers
     /// keep connections open, and cannot tell a request that was lost with one from a request that was refused.
     pub linger: Duration,
@@ -73,10 +82,11 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            connections: 512,
+            connections: 256,
             streams: 250,
-            handshake: Duration::from_secs(10),
+            handshake: Duration::from_secs(5),
             idle: Duration::from_secs(90),
+            write: Duration::from_secs(10),
             linger: Duration::from_secs(2),
             farewell: Duration::from_secs(10),
         }
@@ -88,7 +98,7 @@ const NO_SOCKETS: Duration = Duration::from_millis(100);
 
 /// What a listener needs of a service.
 pub trait Answers:
-    tower::Service<Request<Incoming>, Response = Response<Full<Bytes>>, Error = Infallible, Future: Send>
+    tower::Service<Request<Incoming>, Response = Response<Reply>, Error = Infallible, Future: Send>
     + Clone
     + Send
     + 'static
@@ -96,7 +106,7 @@ pub trait Answers:
 }
 
 impl<S> Answers for S where
-    S: tower::Service<Request<Incoming>, Response = Response<Full<Bytes>>, Error = Infallible, Future: Send>
+    S: tower::Service<Request<Incoming>, Response = Response<Reply>, Error = Infallible, Future: Send>
         + Clone
         + Send
         + 'static
@@ -114,15 +124,17 @@ enum Phase {
 }
 
 /// Serves until `stop` is ready, and a little longer while it asks clients to go elsewhere. Then lets what is open end.
+/// With `clients`, requests whose client has shown a certificate of theirs are [`Verified`](crate::service::Verified).
 pub async fn serve<S: Answers>(
     listener: TcpListener,
     certificate: Current,
+    clients: Option<Clients>,
     service: S,
     limits: Limits,
     stop: impl Future<Output = ()>,
 ) -> Result<(), rustls::Error> {
-    let tls = TlsAcceptor::from(Arc::new(config(certificate)?));
-    let places = Arc::new(Semaphore::new(limits.connections));
+    let tls = TlsAcceptor::from(Arc::new(config(certificate, clients)?));
+    let places = Places::new(limits.connections);
     let (tell, phase) = watch::channel(Phase::Serving);
     let mut connections = JoinSet::new();
     let mut stop = pin!(async {
@@ -132,21 +144,23 @@ pub async fn serve<S: Answers>(
         tokio::time::sleep(limits.linger).await;
     });
     loop {
-        let next = async {
-            let place = places.clone().acquire_owned().await;
-            (place, listener.accept().await)
-        };
         tokio::select! {
             () = &mut stop => break,
-            (place, accepted) = next => match accepted {
+            accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
+                    let place = tokio::select! {
+                        () = &mut stop => break,
+                        place = places.take() => place,
+                    };
                     let one = connection::Connection {
                         stream, tls: tls.clone(), service: service.clone(), limits: limits.clone(),
-                        phase: phase.clone(),
+                        phase: phase.clone(), visitor: place.visitor(),
                     };
                     connections.spawn(async move {
-                        one.serve().await;
-                        drop(place);
+                        tokio::select! {
+                            () = one.serve() => {}
+                            () = place.is_needed() => tracing::debug!("closed a connection for another one"),
+                        }
                     });
                 }
                 Err(error) => {
@@ -171,12 +185,14 @@ pub async fn serve<S: Answers>(
     Ok(())
 }
 
-fn config(certificate: Current) -> Result<ServerConfig, rustls::Error> {
+fn config(certificate: Current, clients: Option<Clients>) -> Result<ServerConfig, rustls::Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_cert_resolver(Arc::new(certificate));
+    let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    let config = match clients {
+        Some(clients) => config.with_client_cert_verifier(clients.0),
+        None => config.with_no_client_auth(),
+    };
+    let mut config = config.with_cert_resolver(Arc::new(certificate));
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(config)
 }

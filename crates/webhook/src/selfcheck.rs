@@ -37,8 +37,10 @@ pub enum Error {
         why: String,
     },
     /// Nobody listens.
-    #[error("cannot connect to the webhooks at {LOCALHOST}:{port}: {source}")]
+    #[error("cannot connect to the webhooks at {host}:{port}: {source}")]
     Connect {
+        /// The host.
+        host: String,
         /// The port.
         port: u16,
         /// What the system says.
@@ -85,20 +87,28 @@ impl Check {
         self.0.read().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Asks once.
+    /// Asks once, on this machine.
     pub async fn ready(&self, port: u16) -> Result<(), Error> {
+        self.ready_at(LOCALHOST, port).await
+    }
+
+    /// Asks once at a host, for webhooks that listen only there. The certificate is the one for this machine's own use.
+    pub async fn ready_at(&self, host: &str, port: u16) -> Result<(), Error> {
         let authority = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
         let authority = authority.ok_or(Error::NotInitialized)?;
-        tokio::time::timeout(PATIENCE, ask(&authority, port)).await.map_err(|_| Error::Timeout)?
+        tokio::time::timeout(PATIENCE, ask(&authority, host, port)).await.map_err(|_| Error::Timeout)?
     }
 }
 
-async fn ask(authority: &str, port: u16) -> Result<(), Error> {
+async fn ask(authority: &str, host: &str, port: u16) -> Result<(), Error> {
     let tls = trusting(authority).map_err(|why| Error::Authority { why })?;
     let name =
         ServerName::try_from(LOCALHOST).map_err(|error| Error::Authority { why: error.to_string() })?;
-    let socket =
-        TcpStream::connect((LOCALHOST, port)).await.map_err(|source| Error::Connect { port, source })?;
+    let socket = TcpStream::connect((host, port)).await.map_err(|source| Error::Connect {
+        host: host.to_owned(),
+        port,
+        source,
+    })?;
     let stream = tls.connect(name, socket).await.map_err(|source| Error::Handshake { source })?;
     let code = get(stream, port).await.map_err(|error| {
         let cause = error.source().map(|source| format!(": {source}")).unwrap_or_default();

@@ -1,8 +1,9 @@
 //! The web service behind the socket: finds the handler of a path and keeps every request within bounds.
 //!
 //! Nothing that a request holds ends the process or the requests after it. A body is bounded, so is the number of
-//! requests at once and the memory that their bodies take; a request waits for its turn and for its answer only so
-//! long. A handler that panics costs its own request an answer with code 500.
+//! requests at once and the memory that they take, which is counted as bytes arrive; a request waits for its turn and for
+//! its answer only so long. Admission and conversion have separate bounds, and unknown paths are answered without reading
+//! a body. A handler that panics costs its own request an answer with code 500.
 //!
 //! A refusal that is about the object is an `AdmissionReview` that says no. A failure that is about us (too busy, too
 //! late) is an HTTP error instead, because then the failure policy of the webhook decides.
@@ -23,6 +24,8 @@
 
 mod answer;
 mod bounds;
+mod memory;
+mod reply;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -32,21 +35,25 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http::{Request, Response, StatusCode};
-use http_body_util::Full;
 use kruise_core::admission;
 use serde_json::Value;
+use tokio::sync::Semaphore;
 
 pub use bounds::Limits;
-use bounds::Turns;
+use memory::Memory;
+pub use reply::{Gone, Reply};
 
 /// The path of conversion, for all kinds.
 pub const CONVERT: &str = "/convert";
 /// The path that only says that we are here.
 pub const HEALTH: &str = "/healthz";
+
+/// In the extensions of a request: its client has shown a certificate that we trust.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verified;
 
 /// The code under which a request counts whose client did not wait.
 const GONE: u16 = 499;
@@ -81,9 +88,23 @@ pub struct Webhooks(Arc<Inner>);
 
 struct Inner {
     routes: BTreeMap<String, Route>,
-    turns: Turns,
+    admissions: Class,
+    conversions: Class,
     limits: Limits,
+    only_verified: bool,
     metrics: Arc<dyn Metrics>,
+}
+
+/// What the requests of one kind share.
+struct Class {
+    memory: Memory,
+    turns: Semaphore,
+}
+
+impl Class {
+    fn new(memory: u64, turns: usize, limits: &Limits) -> Self {
+        Self { memory: Memory::new(memory, limits.grace), turns: Semaphore::new(turns) }
+    }
 }
 
 #[derive(Clone)]
@@ -102,6 +123,7 @@ impl fmt::Debug for Webhooks {
 pub struct Builder {
     routes: BTreeMap<String, Route>,
     limits: Limits,
+    only_verified: bool,
     metrics: Arc<dyn Metrics>,
 }
 
@@ -146,6 +168,14 @@ impl Builder {
         self
     }
 
+    /// Answers admission only to clients that are [`Verified`]. API servers have no certificate to show for conversion, so
+    /// that is answered to everyone.
+    #[must_use]
+    pub fn only_verified(mut self, only: bool) -> Self {
+        self.only_verified = only;
+        self
+    }
+
     /// Sets who counts.
     #[must_use]
     pub fn metrics(mut self, metrics: Arc<dyn Metrics>) -> Self {
@@ -155,15 +185,22 @@ impl Builder {
 
     /// The service.
     pub fn build(self) -> Webhooks {
-        let Self { routes, limits, metrics } = self;
-        Webhooks(Arc::new(Inner { routes, turns: Turns::new(&limits), limits, metrics }))
+        let Self { routes, limits, only_verified, metrics } = self;
+        let admissions = Class::new(limits.admission_memory, limits.requests, &limits);
+        let conversions = Class::new(limits.conversion_memory, limits.conversions, &limits);
+        Webhooks(Arc::new(Inner { routes, admissions, conversions, limits, only_verified, metrics }))
     }
 }
 
 impl Webhooks {
     /// Begins with no handlers.
     pub fn builder() -> Builder {
-        Builder { routes: BTreeMap::new(), limits: Limits::default(), metrics: Arc::new(()) }
+        Builder {
+            routes: BTreeMap::new(),
+            limits: Limits::default(),
+            only_verified: false,
+            metrics: Arc::new(()),
+        }
     }
 
     /// The paths that have a handler.
@@ -172,7 +209,7 @@ impl Webhooks {
     }
 
     /// Answers one request.
-    pub async fn answer<B>(&self, request: Request<B>) -> Response<Full<Bytes>>
+    pub async fn answer<B>(&self, request: Request<B>) -> Response<Reply>
     where
         B: http_body::Body + Send,
         B::Data: Send,
@@ -215,7 +252,7 @@ where
     B::Data: Send,
     B::Error: fmt::Display,
 {
-    type Response = Response<Full<Bytes>>;
+    type Response = Response<Reply>;
     type Error = Infallible;
     type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
 

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::StreamExt as _;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use kruise_core::admission::Answer;
-use kruise_webhook::service::{Limits, Metrics, Webhooks};
+use kruise_webhook::service::{Builder, Limits, Metrics, Verified, Webhooks};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
@@ -48,6 +49,10 @@ impl Metrics for Counted {
 
 /// Refuses objects named `bad`; `/slow` takes a minute; `/panics` does.
 fn webhooks(limits: Limits, counted: &Arc<Counted>) -> Webhooks {
+    builder().limits(limits).metrics(counted.clone()).build()
+}
+
+fn builder() -> Builder {
     Webhooks::builder()
         .admission(VALIDATE, |request| async move {
             match request.name.as_str() {
@@ -73,9 +78,6 @@ fn webhooks(limits: Limits, counted: &Arc<Counted>) -> Webhooks {
             object["apiVersion"] = json!(wanted);
             Ok(object)
         })
-        .limits(limits)
-        .metrics(counted.clone())
-        .build()
 }
 
 fn default() -> Webhooks {
@@ -277,14 +279,131 @@ async fn too_many_at_once_wait_for_their_turn_and_then_are_sent_away() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bodies_together_stay_within_their_memory() {
-    let limits = Limits { all_bodies: 4096, turn: Duration::from_secs(90), ..Limits::default() };
-    let webhooks = webhooks(Limits { deadline: Duration::from_secs(300), ..limits }, &Arc::default());
+async fn requests_together_stay_within_their_memory() {
+    let limits = Limits {
+        admission_memory: 150_000,
+        turn: Duration::from_secs(90),
+        deadline: Duration::from_secs(300),
+        ..Limits::default()
+    };
+    let webhooks = webhooks(limits, &Arc::default());
     let began = tokio::time::Instant::now();
     let large = format!("{}{}", review("x"), " ".repeat(3000));
     let (first, second) = futures::join!(post(&webhooks, SLOW, &large), post(&webhooks, SLOW, &large));
     assert_eq!((first.0, second.0), (200, 200));
     assert_eq!(began.elapsed(), Duration::from_secs(120), "one after the other");
+}
+
+/// A body that begins with these bytes and never ends.
+fn unfinished(bytes: Vec<u8>) -> impl http_body::Body<Data = Bytes, Error = std::convert::Infallible> {
+    let first = futures::stream::once(async { Ok(http_body::Frame::data(Bytes::from(bytes))) });
+    http_body_util::StreamBody::new(Box::pin(first.chain(futures::stream::pending())))
+}
+
+/// Issue 19: two unfinished chunked conversions reserved everything, and admissions were refused for 30 s.
+#[tokio::test(start_paused = true)]
+async fn requests_that_never_end_keep_no_admission_waiting() {
+    let webhooks = default();
+    let began = tokio::time::Instant::now();
+    let requests = (0..200).map(|number| {
+        let path = ["/convert", VALIDATE, SLOW][number % 3];
+        let body = unfinished(vec![b' '; [10, 1 << 20, 6 << 20][number / 3 % 3]]);
+        webhooks
+            .clone()
+            .oneshot(Request::post(path).header("content-type", "application/json").body(body).unwrap())
+    });
+    let admissions = async {
+        for _ in 0..50 {
+            let asked = tokio::time::Instant::now();
+            let (code, body) = post(&webhooks, VALIDATE, review("good")).await;
+            assert_eq!((code, &body["response"]["allowed"]), (200, &json!(true)));
+            assert!(asked.elapsed() <= Limits::default().grace, "{:?}", asked.elapsed());
+            let (code, _) = post(&webhooks, "/convert", conversion(&["x"])).await;
+            assert_eq!(code, 200);
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    let (answers, ()) = futures::join!(futures::future::join_all(requests), admissions);
+    for answer in answers {
+        let answer = answer.unwrap();
+        let code = answer.status().as_u16();
+        assert!([503, 504].contains(&code), "{code}");
+    }
+    assert_eq!(began.elapsed(), Limits::default().deadline);
+}
+
+/// What is announced takes nothing: a thousand large bodies of which nothing came yet.
+#[tokio::test(start_paused = true)]
+async fn what_is_announced_takes_no_memory() {
+    let webhooks = default();
+    let requests = (0..1000).map(|_| {
+        let body = http_body_util::StreamBody::new(futures::stream::pending::<
+            Result<http_body::Frame<Bytes>, std::convert::Infallible>,
+        >());
+        webhooks
+            .clone()
+            .oneshot(Request::post("/convert").header("content-length", "16000000").body(body).unwrap())
+    });
+    let mut requests = Box::pin(futures::future::join_all(requests));
+    assert!(futures::poll!(&mut requests).is_pending());
+    let (code, _) = post(&webhooks, "/convert", conversion(&["x"; 1000])).await;
+    assert_eq!(code, 200);
+}
+
+/// Small items make a tree many times as large as its text.
+#[tokio::test]
+async fn what_would_take_too_much_as_a_tree_is_refused_with_its_size() {
+    let webhooks = default();
+    let dense = "0,".repeat(3 << 20);
+    let review = review("x").to_string().replace("\"name\":\"x\"", &format!("\"object\":[{dense}0]"));
+    let (_, answer) = post(&webhooks, VALIDATE, review).await;
+    assert_eq!(answer["response"]["status"]["code"], 413);
+    let message = answer["response"]["status"]["message"].as_str().unwrap();
+    assert!(message.starts_with("request entity is too dense; its 62"), "{message}");
+    let conversion = conversion(&["x"])
+        .to_string()
+        .replace("\"kind\":\"CloneSet\"", &format!("\"kind\":\"CloneSet\",\"spec\":[{dense}0]"));
+    let (code, answer) = post(&webhooks, "/convert", conversion).await;
+    assert_eq!((code, &answer["response"]["result"]["status"]), (200, &json!("Failure")));
+    let message = answer["response"]["result"]["message"].as_str().unwrap();
+    assert!(message.contains("is too dense to be converted"), "{message}");
+}
+
+/// A client that still sends when it is refused gets to read why.
+#[tokio::test(start_paused = true)]
+async fn the_rest_of_what_is_too_large_is_read_away_for_a_while() {
+    let webhooks = default();
+    let left = Arc::new(Mutex::new(100));
+    let sent = left.clone();
+    let stream = futures::stream::poll_fn(move |_| {
+        let mut left = sent.lock().unwrap();
+        *left -= 1;
+        std::task::Poll::Ready((*left >= 0).then(|| {
+            Ok::<_, std::convert::Infallible>(http_body::Frame::data(Bytes::from(vec![0; 1 << 20])))
+        }))
+    });
+    let request = Request::post("/convert").body(http_body_util::StreamBody::new(stream)).unwrap();
+    let answer = webhooks.clone().oneshot(request).await.unwrap();
+    assert_eq!(answer.status(), 413);
+    assert_eq!(*left.lock().unwrap(), -1, "all of it");
+    let began = tokio::time::Instant::now();
+    let request = Request::post("/convert").body(unfinished(vec![0; 20 << 20])).unwrap();
+    assert_eq!(webhooks.clone().oneshot(request).await.unwrap().status(), 413);
+    assert_eq!(began.elapsed(), Limits::default().discard);
+}
+
+#[tokio::test]
+async fn only_clients_with_a_certificate_are_answered_where_that_is_wanted() {
+    let webhooks = builder().only_verified(true).build();
+    let (code, why) = post(&webhooks, VALIDATE, review("good")).await;
+    assert_eq!(code, 403);
+    assert!(why.as_str().unwrap().contains("--webhook-client-ca"), "{why}");
+    let body = Full::new(Bytes::from(review("good").to_string()));
+    let mut request = Request::post(VALIDATE).header("content-type", "application/json").body(body).unwrap();
+    request.extensions_mut().insert(Verified);
+    assert_eq!(webhooks.clone().oneshot(request).await.unwrap().status(), 200);
+    // API servers have none to show for conversion.
+    assert_eq!(post(&webhooks, "/convert", conversion(&["x"])).await.0, 200);
 }
 
 /// Anything a confused or hostile client may send.

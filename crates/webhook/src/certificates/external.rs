@@ -1,11 +1,9 @@
 //! Certificates that someone else makes, such as cert-manager. We read, check and serve; we write nothing.
 
-use std::collections::BTreeSet;
-
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::registration::{self, Crd, Kind};
+use super::registration::{self, Crd, Kind, Wanted};
 use super::store::Data;
 use super::{Environment, Pair, bundle, validity};
 
@@ -35,8 +33,8 @@ pub struct Observed<'a> {
     pub validating: Option<&'a Value>,
     /// Our CRDs.
     pub crds: &'a [Crd],
-    /// The paths that have a handler.
-    pub paths: &'a BTreeSet<String>,
+    /// What belongs into the configurations.
+    pub wanted: &'a Wanted,
 }
 
 /// What to do next.
@@ -48,11 +46,18 @@ pub struct Plan {
     pub bundle: String,
     /// What keeps the work from being complete.
     pub problems: Vec<String>,
+    /// What open gates need that the configurations do not have: only whoever keeps them can add it.
+    pub lacking: Vec<String>,
 }
 
 /// What to do next.
 pub fn plan(seen: &Observed<'_>) -> Plan {
-    let nothing = |problem| Plan { serve: None, bundle: String::new(), problems: vec![problem] };
+    let nothing = |problem| Plan {
+        serve: None,
+        bundle: String::new(),
+        problems: vec![problem],
+        lacking: lacking(seen),
+    };
     let Some(data) = seen.stored else {
         return nothing(format!("not found Secret {} with external certificates", seen.secret));
     };
@@ -71,7 +76,18 @@ pub fn plan(seen: &Observed<'_>) -> Plan {
     };
     let waits = !problems.is_empty() && seen.served.filter(keeps).is_some();
     let is_new = seen.served != Some(&pair);
-    Plan { bundle: pair.authority.clone(), serve: (is_new && !waits).then_some(pair), problems }
+    let lacking = lacking(seen);
+    Plan { bundle: pair.authority.clone(), serve: (is_new && !waits).then_some(pair), problems, lacking }
+}
+
+fn lacking(seen: &Observed<'_>) -> Vec<String> {
+    let both = [(Kind::Mutating, seen.mutating), (Kind::Validating, seen.validating)];
+    let missing = both.into_iter().filter_map(|(kind, object)| {
+        let missing = seen.wanted.missing(kind, object?);
+        let why = "with EnableExternalCerts the manager does not change it";
+        (!missing.is_empty()).then(|| kind.lacks(&missing, why))
+    });
+    missing.collect()
 }
 
 fn mismatches(seen: &Observed<'_>, pair: &Pair) -> Vec<String> {
@@ -82,9 +98,8 @@ fn mismatches(seen: &Observed<'_>, pair: &Pair) -> Vec<String> {
             problems.push(kind.missing());
             continue;
         };
-        let ours = |path: &Option<String>| path.as_ref().is_some_and(|path| seen.paths.contains(path));
-        let webhooks = registration::trusted(object);
-        if webhooks.iter().any(|(path, trusted)| ours(path) && *trusted != wanted) {
+        let webhooks = registration::trusted(object, seen.wanted, seen.environment);
+        if webhooks.iter().any(|trusted| *trusted != wanted) {
             problems.push(format!(
                 "caBundle of {} {} does not match the external caBundle",
                 kind.kind(),

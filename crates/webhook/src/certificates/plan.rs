@@ -1,6 +1,5 @@
 //! From what there is to what to do next. The rules are told in the documentation of [`certificates`](super).
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -8,7 +7,7 @@ use serde_json::Value;
 
 use super::authority::Authority;
 use super::bundle;
-use super::registration::{self, Crd, Kind};
+use super::registration::{self, Crd, Kind, Wanted};
 use super::store::{Data, PREVIOUS, Store};
 use super::{Environment, Mode, Pair, validity};
 
@@ -40,8 +39,10 @@ pub struct Observed<'a> {
     pub validating: Option<&'a Value>,
     /// Our CRDs, as many as there are.
     pub crds: &'a [Crd],
-    /// The paths that have a handler.
-    pub paths: &'a BTreeSet<String>,
+    /// What belongs into the configurations.
+    pub wanted: &'a Wanted,
+    /// Whether this replica adds and removes entries of the configurations.
+    pub leads: bool,
 }
 
 /// What to do next.
@@ -161,7 +162,7 @@ fn publish(seen: &Observed<'_>, store: &Store, current: Option<bundle::Authority
             problems.push(kind.missing());
             continue;
         };
-        match registration::register(kind, object, seen.environment, &bundle, seen.paths) {
+        match registration::register(kind, object, seen.environment, &bundle, seen.wanted, seen.leads) {
             Ok(changed) => configurations.extend(changed.map(|changed| (kind, changed))),
             Err(problem) => problems.push(problem),
         }
@@ -246,13 +247,13 @@ fn previous(
     all
 }
 
-/// What each webhook and each CRD trusts today. Webhooks without a handler are not ours to reach.
+/// What each of our webhooks and each CRD trusts today.
 fn published(seen: &Observed<'_>) -> Vec<Vec<bundle::Authority>> {
     let configurations = [seen.mutating, seen.validating].into_iter().flatten();
-    let ours = |path: &Option<String>| path.as_ref().is_some_and(|path| seen.paths.contains(path));
-    let webhooks = configurations.flat_map(registration::trusted).filter(|(path, _)| ours(path));
+    let webhooks =
+        configurations.flat_map(|object| registration::trusted(object, seen.wanted, seen.environment));
     let crds = seen.crds.iter().filter(|crd| crd.is_converted()).map(Crd::trusted);
-    webhooks.map(|(_, trusted)| trusted).chain(crds).collect()
+    webhooks.chain(crds).collect()
 }
 
 /// What is stored with everything that belongs there. Keys of others stay.

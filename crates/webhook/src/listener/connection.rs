@@ -2,21 +2,26 @@
 
 use std::convert::Infallible;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use http::{HeaderValue, Request, Version, header};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
+use kruise_sockets::paced::Paced;
+use kruise_sockets::places::Visitor;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
 
 use super::{Answers, Limits, Phase};
+use crate::service::Verified;
+
+/// The largest head of a request, and how much of a body waits to be read.
+const BUFFER: usize = 64 << 10;
+/// How much of the bodies of all requests of a connection waits to be read, with HTTP/2.
+const WINDOW: u32 = 256 << 10;
 
 pub(super) struct Connection<S> {
     pub(super) stream: TcpStream,
@@ -24,13 +29,15 @@ pub(super) struct Connection<S> {
     pub(super) service: S,
     pub(super) limits: Limits,
     pub(super) phase: watch::Receiver<Phase>,
+    pub(super) visitor: Visitor,
 }
 
 impl<S: Answers> Connection<S> {
     pub(super) async fn serve(self) {
-        let Self { stream, tls, service, limits, mut phase } = self;
+        let Self { stream, tls, service, limits, mut phase, visitor } = self;
         // Answers are small, and a server waits for each.
         let _ = stream.set_nodelay(true);
+        let stream = Paced::new(stream, limits.write);
         let handshake = tokio::time::timeout(limits.handshake, tls.accept(stream));
         let stream = tokio::select! {
             () = reached(&mut phase, Phase::Ending) => return,
@@ -42,14 +49,23 @@ impl<S: Answers> Connection<S> {
         };
         // Clients of the second version are told at once and lose nothing by it. Those of the first might be sending.
         let is_second = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        let activity = Activity::default();
+        // Whoever shows a certificate of somebody else does not get here.
+        let is_verified = stream.get_ref().1.peer_certificates().is_some();
+        if is_verified {
+            visitor.trust();
+        }
         let answers = {
-            let (activity, phase) = (activity.clone(), phase.clone());
-            service_fn(move |request: Request<Incoming>| {
-                let (service, busy, phase) = (service.clone(), activity.begin(), phase.clone());
+            let (visitor, phase) = (visitor.clone(), phase.clone());
+            service_fn(move |mut request: Request<Incoming>| {
+                let (service, busy, phase) = (service.clone(), visitor.begin(), phase.clone());
+                request.extensions_mut().insert(visitor.clone());
+                if is_verified {
+                    request.extensions_mut().insert(Verified);
+                }
                 async move {
                     let version = request.version();
                     let answer = service.oneshot(request).await;
+                    busy.answered();
                     drop(busy);
                     let mut answer = match answer {
                         Ok(answer) => answer,
@@ -64,8 +80,13 @@ impl<S: Answers> Connection<S> {
             })
         };
         let mut builder = Builder::new(TokioExecutor::new());
-        builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.idle);
-        builder.http2().timer(TokioTimer::new()).max_concurrent_streams(limits.streams);
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.idle).max_buf_size(BUFFER);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(limits.streams)
+            .initial_stream_window_size(BUFFER as u32)
+            .initial_connection_window_size(WINDOW);
         let mut served = pin!(builder.serve_connection(TokioIo::new(stream), answers));
         let outcome = tokio::select! {
             outcome = served.as_mut() => outcome,
@@ -73,7 +94,7 @@ impl<S: Answers> Connection<S> {
                 served.as_mut().graceful_shutdown();
                 served.await
             }
-            () = activity.rested(limits.idle) => {
+            () = visitor.is_idle(limits.idle) => {
                 served.as_mut().graceful_shutdown();
                 // Whoever says nothing for so long may not say goodbye either.
                 match tokio::time::timeout(limits.handshake, served).await {
@@ -91,54 +112,4 @@ impl<S: Answers> Connection<S> {
 /// Waits for a phase. Nobody left to tell of it means the end.
 async fn reached(phase: &mut watch::Receiver<Phase>, wanted: Phase) {
     let _ = phase.wait_for(|phase| *phase >= wanted).await;
-}
-
-/// Since when nothing happens on a connection.
-#[derive(Clone)]
-struct Activity(Arc<Mutex<State>>);
-
-struct State {
-    open: usize,
-    last: Instant,
-}
-
-impl Default for Activity {
-    fn default() -> Self {
-        Self(Arc::new(Mutex::new(State { open: 0, last: Instant::now() })))
-    }
-}
-
-/// A request under way.
-struct Busy(Activity);
-
-impl Activity {
-    fn change(&self, change: impl Fn(usize) -> usize) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *state = State { open: change(state.open), last: Instant::now() };
-    }
-
-    fn begin(&self) -> Busy {
-        self.change(|open| open + 1);
-        Busy(self.clone())
-    }
-
-    /// Waits until nothing happened for so long.
-    async fn rested(&self, idle: Duration) {
-        loop {
-            let (open, until) = {
-                let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-                (state.open, state.last + idle)
-            };
-            if open == 0 && until <= Instant::now() {
-                return;
-            }
-            tokio::time::sleep_until(until.max(Instant::now() + Duration::from_millis(100))).await;
-        }
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        self.0.change(|open| open.saturating_sub(1));
-    }
 }

@@ -1,7 +1,7 @@
 //! `AdmissionReview`.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use kruise_core::admission::{Answer, Kind, Operation, Request, Resource, User};
+use kruise_core::admission::{Answer, Cause, Kind, Operation, Request, Resource, User};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -178,7 +178,21 @@ impl ReplyTo {
         let Envelope { api_version, kind, uid } = &self.0;
         let (allowed, code, message, patch, warnings) = match answer {
             Answer::Allowed { patch, warnings } => (true, 200, None, patch.as_ref(), warnings.as_slice()),
-            Answer::Denied { code, message } => (false, *code, Some(message.as_str()), None, &[][..]),
+            Answer::Denied { code, message } | Answer::Held { code, message, .. } => {
+                (false, *code, Some(message.as_str()), None, &[][..])
+            }
+        };
+        let causes = match answer {
+            Answer::Held { causes, .. } => causes.as_slice(),
+            Answer::Allowed { .. } | Answer::Denied { .. } => &[],
+        };
+        let details =
+            (!causes.is_empty()).then(|| Details { causes: causes.iter().map(WireCause::of).collect() });
+        // Programs ask for the reason before the code.
+        let reason = match answer {
+            Answer::Held { code: 429, .. } => Some("TooManyRequests"),
+            Answer::Held { code: 403, .. } => Some("Forbidden"),
+            _ => None,
         };
         // Servers refuse a patch type without a patch.
         let patch = patch.filter(|patch| !patch.is_empty());
@@ -187,7 +201,7 @@ impl ReplyTo {
             response: Response {
                 uid,
                 allowed,
-                status: Status { metadata: Map::new(), code, message },
+                status: Status { metadata: Map::new(), code, message, reason, details },
                 patch_type: patch.is_some().then_some("JSONPatch"),
                 patch,
                 warnings,
@@ -228,6 +242,27 @@ struct Status<'a> {
     code: u16,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<Details<'a>>,
+}
+
+#[derive(Serialize)]
+struct Details<'a> {
+    causes: Vec<WireCause<'a>>,
+}
+
+#[derive(Serialize)]
+struct WireCause<'a> {
+    reason: &'static str,
+    message: &'a str,
+}
+
+impl<'a> WireCause<'a> {
+    fn of(cause: &'a Cause) -> Self {
+        Self { reason: cause.reason, message: &cause.message }
+    }
 }
 
 #[cfg(test)]
@@ -317,6 +352,24 @@ mod tests {
         );
         let none = json!({ "uid": "u-1", "allowed": true, "status": status, "warnings": ["careful"] });
         check("v1", &allowed(serde_json::from_value(json!([])).unwrap()), none);
+    }
+
+    #[test]
+    fn what_a_refusal_depends_on_stands_in_its_details() {
+        let causes = vec![Cause { reason: "PodUnavailableBudget", message: "0 more".to_owned() }];
+        let status = |code: u16, reason: &str| {
+            json!({
+                "metadata": {}, "code": code, "message": "no", "reason": reason,
+                "details": {"causes": [{"reason": "PodUnavailableBudget", "message": "0 more"}]},
+            })
+        };
+        for (code, reason) in [(429, "TooManyRequests"), (403, "Forbidden")] {
+            check(
+                "v1",
+                &Answer::Held { code, message: "no".to_owned(), causes: causes.clone() },
+                json!({"uid": "u-1", "allowed": false, "status": status(code, reason)}),
+            );
+        }
     }
 
     #[test]

@@ -1,7 +1,12 @@
 //! `ConversionReview`.
 
+use std::collections::BTreeMap;
+use std::io;
+
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use super::{Envelope, Name, encode};
 
@@ -9,38 +14,39 @@ const GROUP: &str = "apiextensions.k8s.io";
 const KIND: &str = "ConversionReview";
 
 /// What an API server wants converted.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Question {
+#[derive(Clone, Debug)]
+pub struct Question<'a> {
     envelope: Envelope,
     /// The version that all objects should have.
     pub wanted: String,
-    /// The objects, of any of their versions.
-    pub objects: Vec<Value>,
+    /// The objects, of any of their versions. They stay texts, because a tree takes several times as much memory.
+    pub objects: Vec<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Review {
+struct Review<'a> {
     #[serde(default)]
     api_version: String,
     #[serde(default)]
     kind: String,
-    request: Option<Request>,
+    #[serde(borrow)]
+    request: Option<Request<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Request {
+struct Request<'a> {
     #[serde(default)]
     uid: String,
     #[serde(default, rename = "desiredAPIVersion")]
     wanted: String,
-    #[serde(default)]
-    objects: Option<Vec<Value>>,
+    #[serde(default, borrow)]
+    objects: Option<Vec<&'a RawValue>>,
 }
 
 /// Reads a question. The error says what is wrong with the body.
-pub fn decode(body: &[u8]) -> Result<Question, String> {
-    let review: Review =
+pub fn decode(body: &[u8]) -> Result<Question<'_>, String> {
+    let review: Review<'_> =
         serde_json::from_slice(body).map_err(|error| format!("the body is no ConversionReview: {error}"))?;
     let mut envelope = Envelope { api_version: review.api_version, kind: review.kind, uid: String::new() };
     envelope.check(GROUP, KIND)?;
@@ -49,27 +55,56 @@ pub fn decode(body: &[u8]) -> Result<Question, String> {
     Ok(Question { envelope, wanted: request.wanted, objects: request.objects.unwrap_or_default() })
 }
 
-impl Question {
-    /// The body that carries the objects, or why there are none.
-    pub fn answer(&self, converted: Result<Vec<Value>, String>) -> Vec<u8> {
-        let mut response = Map::new();
-        response.insert("uid".to_owned(), json!(self.envelope.uid));
-        let result = match converted {
-            Ok(objects) => {
-                response.insert("convertedObjects".to_owned(), Value::Array(objects));
-                json!({ "metadata": {}, "status": "Success" })
-            }
-            Err(message) => {
-                response.insert("convertedObjects".to_owned(), Value::Array(Vec::new()));
-                json!({ "metadata": {}, "status": "Failure", "message": message })
-            }
-        };
-        response.insert("result".to_owned(), result);
+impl Question<'_> {
+    /// Begins the body that carries the objects, with space for about so many bytes: one that grows takes twice its memory.
+    pub fn answer(&self, size: usize) -> Converted {
+        let Envelope { api_version, kind, uid } = &self.envelope;
+        let head = format!(
+            r#"{{"kind":{},"apiVersion":{},"response":{{"uid":{},"result":{{"metadata":{{}},"status":"Success"}},"convertedObjects":["#,
+            json!(kind),
+            json!(api_version),
+            json!(uid)
+        );
+        let mut body = Vec::with_capacity(size + head.len());
+        body.extend_from_slice(head.as_bytes());
+        Converted { body, is_first: true }
+    }
+
+    /// The body that says why there are no objects.
+    pub fn failed(&self, message: &str) -> Vec<u8> {
         encode(&json!({
             "kind": self.envelope.kind,
             "apiVersion": self.envelope.api_version,
-            "response": response,
+            "response": {
+                "uid": self.envelope.uid,
+                "convertedObjects": [],
+                "result": { "metadata": {}, "status": "Failure", "message": message },
+            },
         }))
+    }
+}
+
+/// An answer that grows by one object after the other, so that only one of them is in memory as a tree.
+#[derive(Clone, Debug)]
+pub struct Converted {
+    body: Vec<u8>,
+    is_first: bool,
+}
+
+impl Converted {
+    /// Adds the next object.
+    pub fn add(&mut self, object: &Value) {
+        if !std::mem::take(&mut self.is_first) {
+            self.body.push(b',');
+        }
+        // Writing a JSON value into memory cannot fail.
+        let _ = serde_json::to_writer(&mut self.body, object);
+    }
+
+    /// The whole body.
+    pub fn end(mut self) -> Vec<u8> {
+        self.body.extend_from_slice(b"]}}");
+        self.body
     }
 }
 
@@ -78,8 +113,11 @@ impl Question {
 pub struct Before {
     name: Name,
     api_version: String,
-    metadata: Map<String, Value>,
+    metadata: BTreeMap<String, Print>,
 }
+
+/// Stands for a value: two that differ have different prints.
+type Print = [u8; 32];
 
 impl Before {
     /// Remembers an object before it is converted.
@@ -112,11 +150,28 @@ impl Before {
     }
 }
 
-/// The fields of the metadata that no conversion may change.
-fn bound_parts(object: &Value) -> Map<String, Value> {
+/// The fields of the metadata that no conversion may change, each by its print: it may be as large as the object.
+fn bound_parts(object: &Value) -> BTreeMap<String, Print> {
     let fields = object.get("metadata").and_then(Value::as_object).into_iter().flatten();
     let bound = fields.filter(|(field, _)| !matches!(field.as_str(), "labels" | "annotations"));
-    bound.map(|(field, value)| (field.clone(), value.clone())).collect()
+    bound.map(|(field, value)| (field.clone(), print(value))).collect()
+}
+
+fn print(value: &Value) -> Print {
+    struct Hashing(Sha256);
+    impl io::Write for Hashing {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.update(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut hashing = Hashing(Sha256::new());
+    // Writing a JSON value into a hash cannot fail.
+    let _ = serde_json::to_writer(&mut hashing, value);
+    hashing.0.finalize().into()
 }
 
 #[cfg(test)]
@@ -135,15 +190,19 @@ mod tests {
     #[test]
     fn an_answer_has_the_version_of_its_question() {
         for version in ["v1", "v1beta1"] {
-            let question = decode(&body(version)).unwrap();
+            let body = body(version);
+            let question = decode(&body).unwrap();
             assert_eq!((question.wanted.as_str(), question.objects.len()), ("g/v2", 1));
-            let answer: Value = serde_json::from_slice(&question.answer(Ok(vec![json!(1)]))).unwrap();
+            let mut converted = question.answer(0);
+            converted.add(&json!(1));
+            converted.add(&json!({"a": "b"}));
+            let answer: Value = serde_json::from_slice(&converted.end()).unwrap();
             assert_eq!(
                 answer,
                 json!({
                     "kind": KIND, "apiVersion": format!("{GROUP}/{version}"),
                     "response": {
-                        "uid": "u", "convertedObjects": [1],
+                        "uid": "u", "convertedObjects": [1, {"a": "b"}],
                         "result": { "metadata": {}, "status": "Success" },
                     },
                 })
@@ -153,8 +212,9 @@ mod tests {
 
     #[test]
     fn a_failure_has_no_objects_and_a_message() {
-        let question = decode(&body("v1")).unwrap();
-        let answer: Value = serde_json::from_slice(&question.answer(Err("because".to_owned()))).unwrap();
+        let body = body("v1");
+        let question = decode(&body).unwrap();
+        let answer: Value = serde_json::from_slice(&question.failed("because")).unwrap();
         assert_eq!(answer["response"]["result"]["status"], "Failure");
         assert_eq!(answer["response"]["result"]["message"], "because");
         assert_eq!(answer["response"]["convertedObjects"], json!([]));

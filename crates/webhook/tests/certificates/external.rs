@@ -23,7 +23,7 @@ fn decide(world: &World, stored: Option<&Data>, served: Option<&Pair>) -> Plan {
         mutating: Some(&world.configurations[0]),
         validating: Some(&world.configurations[1]),
         crds: &world.crds,
-        paths: &world.paths,
+        wanted: &world.wanted,
     })
 }
 
@@ -58,7 +58,10 @@ fn bundles_are_compared_and_never_written() {
     );
     inject(&mut world, &pair);
     let late = decide(&world, Some(&data), Some(&pair));
-    assert_eq!(late, Plan { serve: None, bundle: pair.authority.clone(), problems: Vec::new() });
+    assert_eq!(
+        late,
+        Plan { serve: None, bundle: pair.authority.clone(), problems: Vec::new(), lacking: Vec::new() }
+    );
 }
 
 #[test]

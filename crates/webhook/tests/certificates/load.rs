@@ -30,13 +30,22 @@ pub(crate) struct Served {
 }
 
 pub(crate) async fn serve(webhooks: Webhooks, tasks: &mut JoinSet<()>, limits: listener::Limits) -> Served {
+    serve_to(None, webhooks, tasks, limits).await
+}
+
+pub(crate) async fn serve_to(
+    clients: Option<listener::Clients>,
+    webhooks: Webhooks,
+    tasks: &mut JoinSet<()>,
+    limits: listener::Limits,
+) -> Served {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let (certificate, stop) = (Current::default(), Arc::new(Notify::new()));
     let (shown, stopped) = (certificate.clone(), stop.clone());
     tasks.spawn(async move {
         let stop = async move { stopped.notified().await };
-        listener::serve(listener, shown, webhooks, limits, stop).await.unwrap();
+        listener::serve(listener, shown, clients, webhooks, limits, stop).await.unwrap();
     });
     Served { port, certificate, stop }
 }
@@ -60,7 +69,7 @@ pub(crate) fn connector(bundle: &[u8], protocol: &[u8]) -> TlsConnector {
     TlsConnector::from(Arc::new(config))
 }
 
-fn request() -> http::Request<Full<Bytes>> {
+pub(crate) fn request() -> http::Request<Full<Bytes>> {
     let review = json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
         "request": { "uid": "u", "operation": "CREATE", "resource": { "version": "v1", "resource": "pods" } },
@@ -73,7 +82,7 @@ fn request() -> http::Request<Full<Bytes>> {
 }
 
 /// One call as an API server makes it: a connection that trusts the bundle, a review, an answer.
-async fn call(port: u16, bundle: &[u8], http2: bool) -> Result<(), String> {
+pub(crate) async fn call(port: u16, bundle: &[u8], http2: bool) -> Result<(), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let socket = TcpStream::connect(("127.0.0.1", port)).await.map_err(|error| text(&error))?;
     let protocol: &[u8] = if http2 { b"h2" } else { b"http/1.1" };

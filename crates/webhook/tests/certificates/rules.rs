@@ -1,18 +1,17 @@
 //! The rules one by one.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use kruise_webhook::certificates::authority::Authority;
 use kruise_webhook::certificates::plan::{Observed, Plan, SETTLE, plan};
-use kruise_webhook::certificates::registration::{Kind, register};
+use kruise_webhook::certificates::registration::{Kind, Needed, Wanted, register};
 use kruise_webhook::certificates::store::{CERT, Data, PREVIOUS, Store, TLS_CERT, TLS_KEY};
 use kruise_webhook::certificates::{Environment, Mode, Pair, validity};
 use serde_json::{Value, json};
 
 use crate::world::{
-    DAY, NAME, Replica, START, World, authorities, configuration, environment, paths, webhook,
+    DAY, NAME, Replica, START, World, authorities, configuration, environment, wanted, wanted_of, webhook,
 };
 
 fn now() -> Timestamp {
@@ -303,8 +302,7 @@ fn an_authority_signs_only_what_it_outlives() {
 
 #[track_caller]
 fn registered(object: &Value, paths: &[&str]) -> Option<Value> {
-    let paths: BTreeSet<String> = paths.iter().map(|path| (*path).to_owned()).collect();
-    register(Kind::Validating, object, &environment(), "QkFTRTY0", &paths).unwrap()
+    register(Kind::Validating, object, &environment(), "QkFTRTY0", &wanted_of(paths), true).unwrap()
 }
 
 fn names(object: &Value) -> Vec<&str> {
@@ -335,6 +333,84 @@ fn webhooks_without_a_handler_leave_and_come_back_from_the_template() {
     let taken = registered(&upgraded, &["/validate-cloneset", "/validate-pod"]).unwrap();
     assert_eq!(names(&taken), ["vnew.kb.io"]);
     assert!(taken["metadata"]["annotations"]["template"].as_str().unwrap().contains("vnew.kb.io"));
+}
+
+fn needing(name: &str, path: &str) -> Needed {
+    Needed { entry: webhook(name, path), paths: vec![path.to_owned(), format!("{path}-v1alpha1")] }
+}
+
+/// Services are protected by a gate that is opened after the installation.
+fn with_services() -> Wanted {
+    let wanted = wanted_of(&["/validate-pod", "/validate-service"]);
+    Wanted {
+        validating: vec![
+            needing("vpod.kb.io", "/validate-pod"),
+            needing("vservice.kb.io", "/validate-service"),
+        ],
+        ..wanted
+    }
+}
+
+#[test]
+fn only_the_leader_adds_what_an_open_gate_needs_and_removes_what_a_closed_one_does_not() {
+    let shipped = configuration(Kind::Validating, vec![webhook("vpod.kb.io", "/validate-pod")]);
+    let of = |object: &Value, wanted: &Wanted, leads: bool| {
+        register(Kind::Validating, object, &environment(), "QkFTRTY0", wanted, leads).unwrap()
+    };
+    let followed = of(&shipped, &with_services(), false).unwrap();
+    assert_eq!(names(&followed), ["vpod.kb.io"]);
+    assert_eq!(with_services().missing(Kind::Validating, &followed), ["vservice.kb.io"]);
+    let mut open = of(&followed, &with_services(), true).unwrap();
+    assert_eq!(names(&open), ["vpod.kb.io", "vservice.kb.io"]);
+    assert_eq!(open["webhooks"][1]["clientConfig"]["caBundle"], "QkFTRTY0");
+    assert_eq!(of(&open, &with_services(), true), None, "nothing more to do");
+    assert_eq!(of(&open, &with_services(), false), None);
+    assert_eq!(with_services().missing(Kind::Validating, &open), Vec::<String>::new());
+    // A replica with closed gates that does not lead leaves it, and keeps its bundle in order.
+    let closed = wanted_of(&["/validate-pod"]);
+    assert_eq!(of(&open, &closed, false), None);
+    // What users changed stays, and comes back when the gate opens again.
+    open["webhooks"][1]["failurePolicy"] = json!("Ignore");
+    open["webhooks"][1]["matchConditions"] = json!([{"name": "mine", "expression": "true"}]);
+    let taken_out = of(&open, &closed, true).unwrap();
+    assert_eq!(names(&taken_out), ["vpod.kb.io"]);
+    let again = of(&taken_out, &with_services(), true).unwrap();
+    assert_eq!(again["webhooks"][1]["failurePolicy"], "Ignore");
+    assert_eq!(again["webhooks"][1]["matchConditions"][0]["name"], "mine");
+}
+
+#[test]
+fn a_change_of_a_registered_entry_and_foreign_entries_stay() {
+    let mut foreign = webhook("policy.example.com", "/validate-pod");
+    foreign["clientConfig"] = json!({"url": "https://policy.example.com/validate-pod", "caBundle": "YWJj"});
+    let shipped =
+        configuration(Kind::Validating, vec![webhook("vpod.kb.io", "/validate-pod"), foreign.clone()]);
+    let mut changed = registered(&shipped, &["/validate-pod"]).unwrap();
+    assert_eq!(changed["webhooks"][1], foreign);
+    let selector = json!({"matchLabels": {"team": "a"}});
+    changed["webhooks"][0]["failurePolicy"] = json!("Ignore");
+    changed["webhooks"][0]["timeoutSeconds"] = json!(3);
+    changed["webhooks"][0]["namespaceSelector"] = selector.clone();
+    // Only the annotation follows.
+    let kept = registered(&changed, &["/validate-pod"]).unwrap();
+    assert_eq!(kept["webhooks"], changed["webhooks"]);
+    let template = kept["metadata"]["annotations"]["template"].as_str().unwrap();
+    let template: Value = serde_json::from_str(template).unwrap();
+    assert_eq!(template[0]["namespaceSelector"], selector);
+    assert_eq!(template[0]["clientConfig"]["service"]["path"], "/validate-pod");
+    assert_eq!(registered(&kept, &["/validate-pod"]), None);
+}
+
+#[test]
+fn an_entry_of_an_older_installation_does_the_work_of_a_new_one() {
+    let older = webhook("validate-service.old", "/validate-service-v1alpha1");
+    let shipped = configuration(Kind::Validating, vec![webhook("vpod.kb.io", "/validate-pod"), older]);
+    let mut wanted = with_services();
+    wanted.open.insert("/validate-service-v1alpha1".to_owned());
+    wanted.known.insert("/validate-service-v1alpha1".to_owned());
+    let changed =
+        register(Kind::Validating, &shipped, &environment(), "QkFTRTY0", &wanted, true).unwrap().unwrap();
+    assert_eq!(names(&changed), ["vpod.kb.io", "validate-service.old"]);
 }
 
 #[test]
@@ -376,7 +452,7 @@ fn missing_and_broken_configurations_are_problems_that_do_not_stop_the_rest() {
     let world = World::new();
     let mut broken = configuration(Kind::Validating, vec![]);
     broken["metadata"]["annotations"]["template"] = json!("[");
-    let paths = paths();
+    let wanted = wanted();
     let seen = Observed {
         now: now(),
         environment: &environment,
@@ -387,7 +463,8 @@ fn missing_and_broken_configurations_are_problems_that_do_not_stop_the_rest() {
         mutating: None,
         validating: Some(&broken),
         crds: &world.crds,
-        paths: &paths,
+        wanted: &wanted,
+        leads: true,
     };
     let Plan::Publish(publish) = plan(&seen) else { panic!() };
     assert_eq!(
@@ -408,7 +485,7 @@ fn files_of_two_machines_are_trusted_side_by_side() {
     let mut files = stores.clone();
     for round in 0..6 {
         let own = &mut files[round % 2];
-        let paths = paths();
+        let wanted = wanted();
         let seen = Observed {
             now: world.now,
             environment: &world.environment,
@@ -419,7 +496,8 @@ fn files_of_two_machines_are_trusted_side_by_side() {
             mutating: Some(&world.configurations[0]),
             validating: Some(&world.configurations[1]),
             crds: &[],
-            paths: &paths,
+            wanted: &wanted,
+            leads: true,
         };
         match plan(&seen) {
             Plan::Keep(data) => *own = data,

@@ -8,7 +8,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use jiff::{SignedDuration, Timestamp};
 use kruise_webhook::certificates::bundle::{self, Authority};
 use kruise_webhook::certificates::plan::{Conversion, Found, Observed, Plan, Publish, Serve, plan};
-use kruise_webhook::certificates::registration::{Crd, Kind};
+use kruise_webhook::certificates::registration::{Crd, Kind, Wanted};
 use kruise_webhook::certificates::store::{Data, Store};
 use kruise_webhook::certificates::{Environment, Mode, Pair};
 use serde_json::{Value, json};
@@ -27,8 +27,15 @@ pub(crate) fn environment() -> Environment {
     }
 }
 
-pub(crate) fn paths() -> BTreeSet<String> {
-    ["/mutate-pod", "/validate-pod", "/validate-apps-kruise-io-cloneset"].map(str::to_owned).into()
+pub(crate) fn wanted() -> Wanted {
+    wanted_of(&["/mutate-pod", "/validate-pod", "/validate-apps-kruise-io-cloneset"])
+}
+
+/// Gates that need webhooks at these paths. The one of Services is known and closed.
+pub(crate) fn wanted_of(paths: &[&str]) -> Wanted {
+    let open: BTreeSet<String> = paths.iter().map(|&path| path.to_owned()).collect();
+    let others = ["/mutate-pod", "/validate-pod", "/validate-service"].map(str::to_owned);
+    Wanted { known: open.iter().cloned().chain(others).collect(), open, ..Wanted::default() }
 }
 
 /// A webhook as a server stores it.
@@ -75,7 +82,7 @@ pub(crate) fn validating() -> Value {
 pub(crate) struct World {
     pub(crate) now: Timestamp,
     pub(crate) environment: Environment,
-    pub(crate) paths: BTreeSet<String>,
+    pub(crate) wanted: Wanted,
     pub(crate) secret: Option<(Data, u64)>,
     pub(crate) configurations: [Value; 2],
     pub(crate) crds: Vec<Crd>,
@@ -98,7 +105,7 @@ impl World {
         Self {
             now,
             environment: environment(),
-            paths: paths(),
+            wanted: wanted(),
             secret: None,
             configurations: [mutating(), validating()],
             crds: vec![
@@ -136,7 +143,7 @@ impl World {
         let webhooks = self.configurations.iter().flat_map(|object| object["webhooks"].as_array().unwrap());
         let ours = webhooks.filter(|webhook| {
             let path = webhook["clientConfig"]["service"]["path"].as_str();
-            path.is_some_and(|path| self.paths.contains(path))
+            path.is_some_and(|path| self.wanted.open.contains(path))
         });
         let configured = ours.map(|webhook| &webhook["clientConfig"]["caBundle"]);
         let crds = self.crds.iter().filter(|crd| crd.is_converted());
@@ -251,7 +258,8 @@ impl Replica {
             mutating: Some(&configurations[0]),
             validating: Some(&configurations[1]),
             crds,
-            paths: &world.paths,
+            wanted: &world.wanted,
+            leads: true,
         };
         let read = world.secret.as_ref().map(|(_, version)| *version);
         let store =
