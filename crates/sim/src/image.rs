@@ -18,13 +18,23 @@
 //! | `unhealthy30` | the liveness probe fails from that many seconds after the start |
 //! | `warmup20` | the startup probe passes only after that many seconds |
 //!
-//! A few commands are understood too, because demos use them with any image: `sleep N`, `true`, `false`, and a
-//! shell whose script is `exit N` or ends in `; exit N`, or is `sleep N`.
+//! | `again` | in a tag: the same image as the tag without this word, with the same digest |
+//!
+//! The registries `invalid.…` and `….invalid` do not exist, so that nothing can be pulled from them.
+//!
+//! What a command does is known to a little shell; what an image does by itself when everybody knows it is in a
+//! table of images (`busybox` ends at once, `nginx` serves).
 
-use std::collections::BTreeMap;
+pub(crate) mod known;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+
+/// A kubelet lists so many images.
+const MOST_LISTED: usize = 50;
 
 /// The behaviour of one image.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +79,8 @@ pub struct Images {
     aliases: BTreeMap<String, String>,
     /// Who may pull, by the beginning of the full name: user and password.
     accounts: BTreeMap<String, (String, String)>,
+    /// Beginnings of full names whose images run a server by themselves.
+    servers: BTreeSet<String>,
 }
 
 impl Images {
@@ -87,6 +99,17 @@ impl Images {
         self.accounts.insert(beginning.to_owned(), (user.to_owned(), password.to_owned()));
     }
 
+    /// Images whose full name begins so run a server when a pod names no command.
+    pub fn serve(&mut self, beginning: &str) {
+        self.servers.insert(beginning.to_owned());
+    }
+
+    /// Whether an image is known to run a server by itself.
+    pub fn is_server(&self, image: &str) -> bool {
+        let name = normalized(image);
+        self.servers.iter().any(|beginning| name.starts_with(beginning.as_str()))
+    }
+
     /// Whether an account may pull an image. A wrong one may not even pull what is there for everybody.
     pub fn admits(&self, image: &str, account: Option<&(String, String)>) -> bool {
         let name = normalized(image);
@@ -98,25 +121,71 @@ impl Images {
         }
     }
 
-    /// What an image does when it runs with this command.
-    pub fn behaviour(&self, image: &str, command: &[String]) -> Behaviour {
-        let mut behaviour = match self.declared.get(image) {
-            Some(declared) => return declared.clone(),
+    /// What an image does when it runs by itself.
+    pub fn behaviour(&self, image: &str) -> Behaviour {
+        match self.declared.get(image) {
+            Some(declared) => declared.clone(),
             None => by_name(image).unwrap_or_default(),
-        };
-        if let Some(ends) = by_command(command) {
-            behaviour.ends = Some(ends);
         }
-        behaviour
     }
 
-    /// The imageID that nodes report: the same for all names of one image.
+    /// Whether somebody said what an image does.
+    pub fn is_declared(&self, image: &str) -> bool {
+        self.declared.contains_key(image)
+    }
+
+    /// The imageID that nodes report: the same for all names of one image, which are its aliases, its tags with the word
+    /// `again`, and its digest.
     pub fn id(&self, image: &str) -> String {
         let name = normalized(image);
         let target = self.aliases.get(&name).unwrap_or(&name);
-        let digest = Sha256::digest(target.as_bytes());
+        if let Some((name, digest)) = target.split_once('@') {
+            return format!("{}@{digest}", repository(name));
+        }
+        let digest = Sha256::digest(first_tag(target).as_bytes());
         format!("{}@sha256:{}", repository(target), hex(&digest))
     }
+
+    /// Images as a node lists them in its status: the largest ones first, and not too many.
+    pub(crate) fn listed(&self, pulled: &BTreeSet<String>) -> Value {
+        let mut all: Vec<(u64, &String)> = pulled.iter().map(|image| (size(image), image)).collect();
+        all.sort_by(|left, right| right.cmp(left));
+        let list = all.into_iter().take(MOST_LISTED);
+        list.map(|(size, image)| {
+            let names =
+                if image.contains('@') { vec![image.clone()] } else { vec![self.id(image), image.clone()] };
+            json!({"names": names, "sizeBytes": size})
+        })
+        .collect()
+    }
+
+    /// Why an image cannot be pulled, in the words of a runtime.
+    pub fn refusal(&self, image: &str) -> Option<String> {
+        let full = normalized(image);
+        let (code, why) = if let Some(host) = lost_registry(&full) {
+            let path = full.get(host.len() + 1..).unwrap_or_default();
+            let (path, tag) = path.rsplit_once([':', '@']).unwrap_or((path, "latest"));
+            let name = host.split(':').next().unwrap_or(host);
+            let url = format!("https://{host}/v2/{path}/manifests/{tag}");
+            (
+                "Unknown",
+                format!("failed to do request: Head \"{url}\": dial tcp: lookup {name}: no such host"),
+            )
+        } else if self.behaviour(image).pull_fails {
+            ("NotFound", format!("{full}: not found"))
+        } else {
+            return None;
+        };
+        Some(format!(
+            "rpc error: code = {code} desc = failed to pull and unpack image \"{full}\": failed to resolve reference \
+             \"{full}\": {why}"
+        ))
+    }
+}
+
+/// How large an image is: another number for each name, and always the same one.
+pub(crate) fn size(image: &str) -> u64 {
+    10_000_000 + image.bytes().map(u64::from).sum::<u64>() * 4099
 }
 
 /// The full name of an image, as container runtimes report it: with registry and tag.
@@ -133,6 +202,60 @@ pub fn normalized(image: &str) -> String {
         name.push_str(":latest");
     }
     name
+}
+
+/// The registry of an image, if it is one that cannot exist.
+fn lost_registry(full: &str) -> Option<&str> {
+    let (host, _) = full.split_once('/')?;
+    let name = host.split(':').next().unwrap_or(host);
+    (name.starts_with("invalid.") || name.ends_with(".invalid")).then_some(host)
+}
+
+/// Why a name is none of an image, in the words of a kubelet.
+pub fn invalid_name(image: &str) -> Option<String> {
+    let (name, digest) = image.split_once('@').map_or((image, None), |(name, digest)| (name, Some(digest)));
+    let repository = repository(name);
+    let tag = name.get(repository.len()..).and_then(|rest| rest.strip_prefix(':'));
+    let (first, rest) = repository.split_once('/').unwrap_or(("", repository));
+    let has_host = first.contains(['.', ':']) || first == "localhost";
+    let path = if has_host { rest } else { repository };
+    let is_word = |part: &str| {
+        !part.is_empty()
+            && part.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && part.ends_with(|c: char| c.is_ascii_alphanumeric())
+            && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c))
+    };
+    let is_tag = |tag: &str| {
+        (1..=128).contains(&tag.len())
+            && !tag.starts_with(['.', '-'])
+            && tag.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
+    };
+    let why = if path.chars().any(|c| c.is_ascii_uppercase()) && path.to_lowercase().split('/').all(is_word) {
+        let shown = if path.contains('/') || has_host { path.to_owned() } else { format!("library/{path}") };
+        format!("invalid reference format: repository name ({shown}) must be lowercase")
+    } else if !path.split('/').all(is_word)
+        || tag.is_some_and(|tag| !is_tag(tag))
+        || digest.is_some_and(|digest| !digest.contains(':'))
+    {
+        "invalid reference format".to_owned()
+    } else {
+        return None;
+    };
+    Some(format!(
+        "Failed to apply default image tag \"{image}\": couldn't parse image name \"{image}\": {why}"
+    ))
+}
+
+/// The name of the tag that an image had first.
+fn first_tag(image: &str) -> String {
+    let repository = repository(image);
+    let tag = image.get(repository.len()..).unwrap_or_default();
+    let Some((first, words)) = tag.split_once('-').filter(|(_, words)| by_words(words).is_some()) else {
+        return image.to_owned();
+    };
+    let kept = words.split('-').filter(|word| *word != "again");
+    let tag = std::iter::once(first).chain(kept).collect::<Vec<_>>().join("-");
+    format!("{repository}{tag}")
 }
 
 /// The name without tag and digest.
@@ -180,6 +303,7 @@ fn by_words(text: &str) -> Option<Behaviour> {
             "unready" => behaviour.ready_after = number.map(|n| Duration::from_secs(u64::from(n))),
             "unhealthy" => behaviour.unhealthy_after = Some(seconds(30)),
             "warmup" => behaviour.started_after = Some(seconds(20)),
+            "again" => {}
             _ => return None,
         }
     }
@@ -187,30 +311,6 @@ fn by_words(text: &str) -> Option<Behaviour> {
         behaviour.ends = Some((after, code));
     }
     Some(behaviour)
-}
-
-fn by_command(command: &[String]) -> Option<(Duration, i32)> {
-    let short = Duration::from_millis(500);
-    let words: Vec<&str> = command.iter().map(String::as_str).collect();
-    match words.as_slice() {
-        ["true" | "/bin/true", ..] => Some((short, 0)),
-        ["false" | "/bin/false", ..] => Some((short, 1)),
-        ["sleep" | "/bin/sleep", time] => seconds(time).map(|time| (time, 0)),
-        ["sh" | "/bin/sh" | "bash" | "/bin/bash", "-c" | "-ec", script] => {
-            let mut time = short;
-            let mut code = None;
-            for part in script.split([';', '&']).map(str::trim).filter(|part| !part.is_empty()) {
-                match part.split_once(' ') {
-                    Some(("sleep", text)) => time += seconds(text.trim())?,
-                    Some(("exit", text)) => code = text.trim().parse().ok(),
-                    Some(("echo", _)) => {}
-                    _ => return code.map(|code| (time, code)),
-                }
-            }
-            Some((time, code.unwrap_or(0)))
-        }
-        _ => None,
-    }
 }
 
 /// `30`, `30s`, `2m`; `infinity` is no time.
@@ -244,7 +344,7 @@ mod tests {
     #[test]
     fn words_in_a_name_declare_a_behaviour_and_other_names_do_not() {
         let images = Images::default();
-        let of = |image: &str| images.behaviour(image, &[]);
+        let of = |image: &str| images.behaviour(image);
         assert!(of("fail:1").pull_fails);
         assert!(of("web:v2-fail").pull_fails);
         assert_eq!(of("example.com/slow30-exit3:v2").pull, Some(Duration::from_secs(30)));
@@ -263,11 +363,33 @@ mod tests {
     }
 
     #[test]
-    fn simple_commands_end_as_they_say() {
-        let ends = |words: &[&str]| by_command(&words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>());
-        assert_eq!(ends(&["sleep", "5"]), Some((Duration::from_secs(5), 0)));
-        assert_eq!(ends(&["sh", "-c", "echo hi; exit 3"]), Some((Duration::from_millis(500), 3)));
-        assert_eq!(ends(&["sh", "-c", "serve --for-ever"]), None);
-        assert_eq!(ends(&["nginx"]), None);
+    fn a_digest_and_its_tags_are_one_image() {
+        let mut images = Images::default();
+        let id = images.id("app:v1");
+        assert_eq!(images.id("app:v1-again"), id);
+        let (_, digest) = id.split_once('@').unwrap();
+        assert_eq!(images.id(&format!("app@{digest}")), id);
+        assert_eq!(images.id(&format!("app:v1@{digest}")), id);
+        images.alias("app:stable", &format!("app@{digest}"));
+        assert_eq!(images.id("app:stable"), id);
+        assert_ne!(images.id("app:v2-again"), id);
+    }
+
+    #[test]
+    fn some_names_cannot_be_pulled() {
+        let images = Images::default();
+        let why = |image: &str| images.refusal(image).unwrap_or_default();
+        assert!(
+            why("invalid.example.com/app:v1").ends_with("dial tcp: lookup invalid.example.com: no such host")
+        );
+        assert!(why("registry.invalid:5000/app").contains("lookup registry.invalid: no such host"));
+        assert!(why("fail:1").ends_with("docker.io/library/fail:1: not found"));
+        assert_eq!([why("invalid/app"), why("app:invalid"), why("registry.example/app")], ["", "", ""]);
+        let named = |image: &str| invalid_name(image).unwrap_or_default();
+        assert!(named("App:v1").contains("repository name (library/App) must be lowercase"));
+        assert!(named("app:v1:v2").ends_with("invalid reference format"));
+        for good in ["app", "a/b_c/d.e:V1.0", "localhost:5000/x@sha256:00", "registry.example/app:v1"] {
+            assert_eq!(named(good), "");
+        }
     }
 }

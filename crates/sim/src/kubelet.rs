@@ -10,6 +10,7 @@ mod inside;
 mod mount;
 mod pass;
 mod pod;
+mod process;
 mod spec;
 mod status;
 
@@ -33,6 +34,7 @@ use tokio::sync::Notify;
 use crate::events::{About, Recorder};
 use crate::image::Images;
 use crate::json::{fields, list, text};
+use crate::machine::Machines;
 use crate::node::{Node, host_ip, number_of_pod_ip, pod_ip};
 use crate::steps::Steps;
 use crate::time::{later, sooner, stamp, until};
@@ -93,6 +95,7 @@ pub(crate) struct Options {
     pub(crate) steps: Steps,
     pub(crate) images: Arc<RwLock<Images>>,
     pub(crate) control: Arc<Control>,
+    pub(crate) machines: Machines,
     pub(crate) heartbeat: Duration,
     pub(crate) events: bool,
     pub(crate) seed: u64,
@@ -107,6 +110,8 @@ struct Host {
     up: bool,
     skew: SignedDuration,
     pulled: BTreeSet<String>,
+    /// How many of them its status lists.
+    listed: usize,
     pods: BTreeSet<Key>,
     since: String,
     next_status: Timestamp,
@@ -305,6 +310,7 @@ impl Kubelets {
         if let Some(host) = self.hosts.get_mut(&*pod.node) {
             host.pods.remove(key);
         }
+        self.options.machines.forget(&pod.node, pod.all_ids());
     }
 
     /// Looks at a pod and writes what came of it.
@@ -324,6 +330,7 @@ impl Kubelets {
             pulled: &mut host.pulled,
             random: &mut self.random,
             store: &self.store,
+            machines: &self.options.machines,
             said: Vec::new(),
         };
         let next = pod.look(&mut pass);
@@ -432,6 +439,7 @@ impl Kubelets {
             up: true,
             skew: SignedDuration::ZERO,
             pulled: BTreeSet::new(),
+            listed: 0,
             pods: BTreeSet::new(),
             since,
             next_status: later(now, STATUS_EVERY),
@@ -459,9 +467,16 @@ impl Kubelets {
         }
         let renewed = micros_text(now.checked_add(host.skew).unwrap_or(now));
         let patch = Patch::Merge(fields(json!({"spec": {"renewTime": renewed}})));
-        let status = (host.next_status <= now).then(|| {
+        // As a kubelet does: from time to time, and soon after something in it has changed.
+        let status = (host.next_status <= now || host.listed != host.pulled.len()).then(|| {
             host.next_status = later(now, STATUS_EVERY);
-            Patch::Strategic(host.node.status(host.index, &host.since, &stamp(now, host.skew)))
+            host.listed = host.pulled.len();
+            let mut status = host.node.status(host.index, &host.since, &stamp(now, host.skew));
+            let images = self.options.images.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(status) = status.get_mut("status").filter(|_| host.listed > 0) {
+                status["images"] = images.listed(&host.pulled);
+            }
+            Patch::Strategic(status)
         });
         let lease = self.local.patch(&self.resources.leases, LEASES, name, None, &patch).await;
         if lease.is_err_and(|status| status.code == 404) {
@@ -549,6 +564,7 @@ impl Kubelets {
                     pulled: &mut host.pulled,
                     random: &mut self.random,
                     store: &self.store,
+                    machines: &self.options.machines,
                     said: Vec::new(),
                 };
                 pod.reboot(pod_ip(self.addresses), &mut pass);

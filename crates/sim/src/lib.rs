@@ -21,7 +21,8 @@
 //! - the built-in controllers of the API server;
 //! - a scheduler (selectors, affinity, taints, resources, spread; it does not preempt);
 //! - nodes, all driven by one task. What a kubelet does and how long it takes is a table ([`steps`]); what a
-//!   container does follows from its [`image`]: any name runs, some names crash, fail or dawdle;
+//!   container does follows from its [`image`] (any name runs, some names crash, fail or dawdle) and from its command, if
+//!   that is one of a small shell;
 //! - logs, for `kubectl logs`, and [`load`], for `kubectl top` and autoscalers;
 //! - [`Machine`]: a node as programs on it see it, with its containers and images;
 //! - [`faults`], between a client and the server, and at the nodes.

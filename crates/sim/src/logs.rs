@@ -1,6 +1,7 @@
 //! What simulated containers write: a line at the start, the version they run, then a line every ten seconds.
 //!
-//! The lines follow from the pod's status and the clock, so that nothing is stored.
+//! The lines follow from the pod's status and the clock, so that nothing is stored. Only of a container whose command
+//! is known there is what the command wrote.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use kruise_apiserver::store::{Record, Store};
 use serde_json::Value;
 
 use crate::json::{list, text};
+use crate::machine::Machines;
 use crate::time::later;
 
 /// How often a running container says that it works.
@@ -28,6 +30,7 @@ const MOST_LINES: i64 = 2_000;
 pub(crate) struct Logs {
     pub(crate) store: Arc<Store>,
     pub(crate) clock: Clock,
+    pub(crate) machines: Machines,
 }
 
 /// One life of a container.
@@ -39,11 +42,16 @@ struct Life {
     from: Timestamp,
     to: Option<Timestamp>,
     code: i64,
+    /// What its command wrote, from the first line that is kept on.
+    written: Option<(i64, Vec<(Timestamp, String)>)>,
 }
 
 impl Life {
     /// The line with this number and its time; `None` before it is written or after the end.
     fn line(&self, n: i64, now: Timestamp) -> Option<(Timestamp, String)> {
+        if let Some((first, lines)) = &self.written {
+            return lines.get(usize::try_from(n - first).ok()?).cloned();
+        }
         let end = self.to.unwrap_or(now);
         let name = &self.name;
         if n == 0 {
@@ -63,6 +71,9 @@ impl Life {
 
     /// The first line that is still kept.
     fn first(&self, now: Timestamp) -> i64 {
+        if let Some((first, _)) = &self.written {
+            return *first;
+        }
         let end = self.to.unwrap_or(now);
         ((end.as_second() - self.from.as_second()) / 10 + 2 - MOST_LINES).max(0)
     }
@@ -161,7 +172,16 @@ impl Logs {
         let time = |value: &Value, key: &str| text(value, key).parse::<Timestamp>().ok();
         let life = |from: Option<Timestamp>, to: Option<Timestamp>, id: &str, code: i64| {
             let image = text(status, "/image").to_owned();
-            from.map(|from| Life { name: wanted.to_owned(), image, id: id.to_owned(), from, to, code })
+            let written = self.machines.log(text(pod, "/spec/nodeName"), id);
+            from.map(|from| Life {
+                name: wanted.to_owned(),
+                image,
+                id: id.to_owned(),
+                from,
+                to,
+                code,
+                written,
+            })
         };
         let found = match (running, ended) {
             (Some(running), _) => life(time(running, "/startedAt"), None, text(status, "/containerID"), 0),

@@ -6,12 +6,14 @@
 //!
 //! | asked | answer |
 //! | --- | --- |
-//! | a command | what was declared for it; else a little shell with `echo`, `cat`, `ls`, `env`, `sleep`, `tar` and a few more does what it says on a few small files, and anything else ends well and says nothing |
+//! | a command | what was declared for it; else a little shell with loops, variables and some dozens of programs does what it says on a few small files; a program that is not known ends well and says nothing, unless its image is one that everybody knows |
 //! | a connection | to a port that a running container of the pod lists; others are refused |
 //! | a page | 200 and `ok` while the container is ready, else 503; a path that ends in a number such as `/500` has that status |
 //! | a pull | takes the time and ends as the image says, and asks for an account where one is declared |
 
 mod files;
+mod log;
+mod network;
 mod pages;
 pub(crate) mod shell;
 
@@ -21,13 +23,17 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kruise_apiserver::clock::Clock;
+use kruise_apiserver::store::Store;
 use serde_json::Value;
 use tokio::io::DuplexStream;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
 use files::Files;
+use log::Log;
+use network::Names;
 pub(crate) use shell::Did as Performed;
+use shell::{Around, Process};
 
 use crate::image::{Images, normalized};
 use crate::kubelet::{Command, Control, Question};
@@ -36,7 +42,7 @@ use crate::time::until;
 /// How long a pull takes if its image does not say.
 const PULL: Duration = Duration::from_millis(1500);
 /// Containers of one node whose files are remembered.
-const MOST_CONTAINERS: usize = 64;
+const MOST_CONTAINERS: usize = 256;
 /// How many deeds are remembered.
 const MEMORY: usize = 2000;
 
@@ -101,6 +107,8 @@ pub struct Container {
     pub address: Option<String>,
     /// Its ports, as its pod lists them.
     pub ports: Value,
+    /// Where its volumes are.
+    pub mounts: Vec<String>,
     /// What runs before it ends, as its pod says.
     pub pre_stop: Option<Value>,
     /// The time that its pod gives it to end.
@@ -190,9 +198,50 @@ struct Inner {
     deeds: Vec<(Timestamp, Deed)>,
     said: BTreeMap<String, Said>,
     refuses_stops: BTreeMap<String, String>,
-    files: BTreeMap<String, Files>,
+    /// By the number and the id of the container, so that the oldest ones are forgotten first.
+    insides: BTreeMap<(u64, String), Inside>,
+    numbers: BTreeMap<String, u64>,
+    next_number: u64,
     pulling: usize,
     most_pulling: usize,
+}
+
+/// What is in a container.
+#[derive(Debug, Default)]
+struct Inside {
+    files: Files,
+    /// What its own process wrote, if that is known.
+    log: Option<Log>,
+}
+
+impl Inner {
+    /// What is in a container, which may be nothing yet.
+    fn inside(&mut self, container: &Container) -> Option<&mut Inside> {
+        let number = match self.numbers.get(&container.id) {
+            Some(number) => *number,
+            None => {
+                while self.insides.len() >= MOST_CONTAINERS
+                    && let Some(((_, id), _)) = self.insides.pop_first()
+                {
+                    self.numbers.remove(&id);
+                }
+                let address = container.address.as_deref().unwrap_or("127.0.0.1");
+                let files = Files::of(&container.pod, address, &container.mounts);
+                self.next_number += 1;
+                self.numbers.insert(container.id.clone(), self.next_number);
+                let place = (self.next_number, container.id.clone());
+                self.insides.insert(place, Inside { files, log: None });
+                self.next_number
+            }
+        };
+        self.insides.get_mut(&(number, container.id.clone()))
+    }
+
+    fn forget(&mut self, id: &str) {
+        if let Some(number) = self.numbers.remove(id) {
+            self.insides.remove(&(number, id.to_owned()));
+        }
+    }
 }
 
 impl Default for Station {
@@ -211,6 +260,7 @@ pub struct Machines {
     pub(crate) control: Arc<Control>,
     pub(crate) images: Arc<RwLock<Images>>,
     pub(crate) clock: Clock,
+    pub(crate) store: Arc<Store>,
 }
 
 impl Machines {
@@ -219,7 +269,29 @@ impl Machines {
         let mut stations = self.stations.lock().unwrap_or_else(PoisonError::into_inner);
         let station = stations.entry(node.to_owned()).or_default().clone();
         let (control, images) = (self.control.clone(), self.images.clone());
-        Machine { node: node.to_owned(), station, control, images, clock: self.clock }
+        let store = self.store.clone();
+        Machine { node: node.to_owned(), station, control, images, clock: self.clock, store }
+    }
+
+    /// Forgets what is in these containers of a node, if anything is known.
+    pub(crate) fn forget<'i>(&self, node: &str, ids: impl Iterator<Item = &'i str>) {
+        let stations = self.stations.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(station) = stations.get(node).cloned() else { return };
+        drop(stations);
+        let mut inner = station.inner();
+        ids.for_each(|id| inner.forget(id.trim_start_matches("containerd://")));
+    }
+
+    /// What the process of a container of a node wrote, if that is known: the number of the first line, and the lines.
+    pub(crate) fn log(&self, node: &str, id: &str) -> Option<log::Lines> {
+        let stations = self.stations.lock().unwrap_or_else(PoisonError::into_inner);
+        let station = stations.get(node).cloned()?;
+        drop(stations);
+        let inner = station.inner();
+        let id = id.trim_start_matches("containerd://");
+        let number = *inner.numbers.get(id)?;
+        let inside = inner.insides.get(&(number, id.to_owned()))?;
+        inside.log.as_ref().map(Log::lines)
     }
 }
 
@@ -231,6 +303,7 @@ pub struct Machine {
     control: Arc<Control>,
     images: Arc<RwLock<Images>>,
     clock: Clock,
+    store: Arc<Store>,
 }
 
 impl Machine {
@@ -299,22 +372,28 @@ impl Machine {
             && let Some(said) = inner.said.get(&words.join(" ")).cloned()
         {
             let (stdout, stderr) = (said.stdout.into_bytes(), said.stderr.into_bytes());
-            return Performed { stdout, stderr, code: said.code, after: said.after, is_over: false };
+            return Performed { stdout, stderr, code: said.code, after: said.after, ..Performed::default() };
         }
-        if !inner.files.contains_key(&container.id) {
-            while inner.files.len() >= MOST_CONTAINERS {
-                inner.files.pop_first();
-            }
-            let address = container.address.as_deref().unwrap_or("127.0.0.1");
-            inner.files.insert(container.id.clone(), Files::of(&container.pod, address));
-        }
-        let Some(files) = inner.files.get_mut(&container.id) else { return Performed::default() };
-        let environment = &container.environment;
-        let mut around = shell::Around { environment, host: &container.pod, files, folder, input };
+        let network = Names { store: &self.store, namespace: &container.namespace };
+        let Some(inside) = inner.inside(container) else { return Performed::default() };
+        let mut around = around(container, &network, self.clock.now(), &mut inside.files, input);
         match task {
             Task::Words(words) => shell::run(words, &mut around),
-            Task::Script(text) => shell::script(text, &mut around),
+            Task::Script(text) => shell::script(text, folder, &mut around),
         }
+    }
+
+    /// Runs the process of a container until its next pause. What it writes is its log.
+    pub(crate) fn step(&self, container: &Container, process: &mut Process, now: Timestamp) -> Performed {
+        let mut inner = self.inner();
+        let network = Names { store: &self.store, namespace: &container.namespace };
+        let Some(inside) = inner.inside(container) else { return Performed::default() };
+        let mut around = around(container, &network, now, &mut inside.files, Vec::new());
+        let did = process.step(&mut around);
+        let log = inside.log.get_or_insert_default();
+        log.write(&did.stdout, now);
+        log.write(&did.stderr, now);
+        did
     }
 
     /// The images of the node.
@@ -323,7 +402,7 @@ impl Machine {
         let known = self.images.read().unwrap_or_else(PoisonError::into_inner);
         let image = |name: String| {
             let by_digest = name.contains('@');
-            let digest = if by_digest { name.clone() } else { known.id(&name) };
+            let digest = known.id(&name);
             let id = digest.split_once('@').map_or_else(String::new, |(_, id)| id.to_owned());
             Image { id, tag: Some(name).filter(|_| !by_digest), digest }
         };
@@ -344,8 +423,9 @@ impl Machine {
         self.note(Deed::Pull { image: image.to_owned(), user, annotations });
         let (behaviour, is_allowed) = {
             let known = self.images.read().unwrap_or_else(PoisonError::into_inner);
-            (known.behaviour(image, &[]), known.admits(image, account.as_ref()))
+            (known.behaviour(image), known.admits(image, account.as_ref()))
         };
+        let refusal = self.images.read().unwrap_or_else(PoisonError::into_inner).refusal(image);
         let _pulling = Pulling::begin(&self.station);
         self.pass_time(behaviour.pull.unwrap_or(PULL)).await?;
         let full = normalized(image);
@@ -355,11 +435,8 @@ impl Machine {
                  reference \"{full}\": unexpected status from HEAD request: 401 Unauthorized"
             )));
         }
-        if behaviour.pull_fails {
-            return Err(Problem::Missing(format!(
-                "rpc error: code = NotFound desc = failed to pull and unpack image \"{full}\": failed to resolve \
-                 reference \"{full}\": {full}: not found"
-            )));
+        if let Some(refusal) = refusal {
+            return Err(Problem::Missing(refusal));
         }
         let name = image.to_owned();
         self.ask(|answer| Question::Keep { image: name, answer }).await?;
@@ -454,6 +531,27 @@ impl Machine {
             _ = is_down.wait_for(|is_down| *is_down) => Err(Problem::Gone),
             () = tokio::time::sleep(self.clock.real(time)) => Ok(()),
         }
+    }
+}
+
+/// The world of a command in a container.
+fn around<'a>(
+    container: &'a Container,
+    network: &'a Names<'a>,
+    now: Timestamp,
+    files: &'a mut Files,
+    input: Vec<u8>,
+) -> Around<'a> {
+    Around {
+        environment: &container.environment,
+        host: &container.pod,
+        image: &container.image,
+        network,
+        now,
+        files,
+        input,
+        inner_code: None,
+        inner_errors: Vec::new(),
     }
 }
 

@@ -174,8 +174,6 @@ impl Builder {
             Some(journal) => server.journal(journal).build(),
             None => server.build(),
         };
-        let logs = Logs { store: server.store().clone(), clock };
-        server.set_log_source(Arc::new(logs.clone()));
         server.set_metrics_source(Arc::new(Load { store: server.store().clone() }));
         let faults = Faults::seeded(self.seed);
         faults.latency(self.latency);
@@ -190,6 +188,8 @@ impl Builder {
             builder: self,
             is_running: false,
         };
+        let logs = Logs { store: sim.server.store().clone(), clock, machines: sim.machines() };
+        sim.server.set_log_source(Arc::new(logs.clone()));
         sim.server.set_connector(Arc::new(Connections { machines: sim.machines(), logs }));
         sim
     }
@@ -240,6 +240,7 @@ impl Sim {
             steps: self.builder.steps.clone(),
             images: self.images.clone(),
             control: self.control.clone(),
+            machines: self.machines(),
             heartbeat: self.builder.heartbeat.unwrap_or(many.min(few * 2)),
             events,
             seed,
@@ -365,6 +366,11 @@ impl Sim {
         self.images.write().unwrap_or_else(PoisonError::into_inner).protect(beginning, user, password);
     }
 
+    /// Images whose full name, with the registry, begins so run a server when a pod names no command.
+    pub fn serve_images(&self, beginning: &str) {
+        self.images.write().unwrap_or_else(PoisonError::into_inner).serve(beginning);
+    }
+
     /// A node as a program on it sees it.
     pub fn machine(&self, node: &str) -> Machine {
         self.machines().of(node)
@@ -377,6 +383,7 @@ impl Sim {
             control: self.control.clone(),
             images: self.images.clone(),
             clock: *self.clock(),
+            store: self.server.store().clone(),
         }
     }
 

@@ -16,6 +16,12 @@ pub enum When {
     ImagePresent,
     /// A container was created.
     Created,
+    /// A program of which nothing is known runs in a container that is to end.
+    ProgramUnknown,
+    /// A program ends as soon as it has begun.
+    ProgramShort,
+    /// A container has ended and is to run again.
+    Ended,
     /// The specification of a running container changed.
     DefinitionChanged,
     /// The resources of a pod changed.
@@ -33,6 +39,10 @@ pub enum Then {
     Pulled,
     /// The container's process runs.
     Started,
+    /// The process ends.
+    End,
+    /// Begin to start the container again.
+    Again,
     /// Kill the container.
     Kill,
     /// The new resources are in force.
@@ -55,11 +65,16 @@ pub struct Step {
 }
 
 /// The usual times of a healthy node on a fast network.
-const USUAL: [Step; 7] = [
+const USUAL: [Step; 10] = [
     row(When::Bound, 100, 200, Then::Begin),
     row(When::ImageMissing, 800, 1200, Then::Pulled),
     row(When::ImagePresent, 50, 150, Then::Pulled),
     row(When::Created, 100, 200, Then::Started),
+    row(When::ProgramUnknown, 2000, 2000, Then::End),
+    // Times of objects are in whole seconds, and a start and an end are never in one.
+    row(When::ProgramShort, 1000, 200, Then::End),
+    // A kubelet looks every second at what has ended, and then makes a new container.
+    row(When::Ended, 1000, 1000, Then::Again),
     row(When::DefinitionChanged, 50, 300, Then::Kill),
     row(When::ResourcesChanged, 200, 800, Then::Resized),
     row(When::AllEnded, 200, 400, Then::Remove),

@@ -2,6 +2,8 @@
 //!
 //! What a kubelet knows about a pod is in its status. What it does not say (how long a pause has lasted) begins anew.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -9,6 +11,7 @@ use super::container::{Container, FIRST_PAUSE, Run, State};
 use super::mount::Mounts;
 use super::pass::Pass;
 use super::pod::{Pod, Stage, Told};
+use super::process::Program;
 use super::spec::ContainerSpec;
 use crate::image::normalized;
 use crate::json::{at, list, number, text};
@@ -53,6 +56,32 @@ impl Pod {
         if self.containers.iter().any(|container| !container.id.is_empty()) {
             self.mounts = Mounts::Done;
         }
+        let spec = self.spec.clone();
+        for (at, spec) in spec.containers.iter().enumerate() {
+            self.resume(at, spec, pass);
+        }
+    }
+}
+
+impl Pod {
+    /// The process of a container that runs: what it has done since it began it does again at once.
+    fn resume(&mut self, at: usize, spec: &ContainerSpec, pass: &mut Pass<'_>) {
+        let since = match self.containers.get(at).map(|container| &container.state) {
+            Some(State::Running(run)) => run.since,
+            _ => return,
+        };
+        let program = self.program(at, spec, pass);
+        let Some(container) = self.containers.get_mut(at) else { return };
+        let State::Running(run) = &mut container.state else { return };
+        match program {
+            Program::Image | Program::Missing(_) => {}
+            Program::Serves => run.ends = None,
+            Program::Ends(after) => run.ends = Some((later(since, after), 0)),
+            Program::Runs(process) => {
+                run.ends = None;
+                container.process = Self::begins(process, since);
+            }
+        }
     }
 }
 
@@ -78,9 +107,11 @@ impl Container {
         if let Some(running) = at(status, "/state/running") {
             let stamp = text(running, "/startedAt");
             let since = time(stamp).and_then(|at| at.checked_sub(pass.skew).ok()).unwrap_or(pass.now);
-            let behaviour = pass.images.behaviour(&self.image, &spec.command);
+            let behaviour = pass.images.behaviour(&self.image);
             self.created = since.checked_add(pass.skew).unwrap_or(since);
-            self.state = State::Running(Run::begun(spec, &behaviour, since, pass.skew, stamp.to_owned()));
+            let hook = Duration::ZERO;
+            self.state =
+                State::Running(Run::begun(spec, &behaviour, since, hook, pass.skew, stamp.to_owned()));
         } else if let Some(ended) = at(status, "/state/terminated") {
             self.before = self.last.replace(ended.clone());
             self.state = State::Ended { code: code(ended).unwrap_or(0) };

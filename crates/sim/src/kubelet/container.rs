@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::pass::Pass;
 use super::spec::{ContainerSpec, Probe, Role};
 use crate::image::Behaviour;
+use crate::machine::shell::Process;
 use crate::steps::Then;
 use crate::time::later;
 
@@ -18,6 +19,9 @@ pub(super) const FIRST_PAUSE: Duration = Duration::from_secs(10);
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 /// A container that ran this long begins again with the first pause.
 const FORGIVEN_AFTER: Duration = Duration::from_secs(600);
+
+/// No process lives shorter: its start and its end would be in the same second, which nobody could tell apart.
+const SHORTEST: Duration = Duration::from_secs(1);
 
 /// Where a container is.
 #[derive(Clone, Debug)]
@@ -49,18 +53,71 @@ pub(super) struct Run {
     pub(super) started: Option<Timestamp>,
     /// When the readiness probe has passed; `None` when it never does.
     pub(super) ready: Option<Timestamp>,
-    /// When a probe has failed often enough, and which.
-    pub(super) unhealthy: Option<(Timestamp, &'static str)>,
+    /// When something has failed so often that the container is restarted.
+    pub(super) unhealthy: Option<Unhealthy>,
     /// When the process ends by itself.
     pub(super) ends: Option<(Timestamp, i32)>,
     /// When the next failure of the readiness probe is reported, and the pause after it.
     pub(super) complaint: Option<(Timestamp, Duration)>,
+    /// Probes that run a command each time.
+    pub(super) checks: Option<Box<Checks>>,
+}
+
+/// Why a container is restarted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unhealthy {
+    pub(super) at: Timestamp,
+    pub(super) why: Why,
+    /// Whether its failures were reported one by one.
+    pub(super) is_said: bool,
+}
+
+/// What failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    Startup,
+    Liveness,
+    /// The hook after the start.
+    Hook,
+}
+
+/// Probes that run a command each time.
+#[derive(Clone, Debug)]
+pub(super) struct Checks {
+    /// When the hook after the start has ended.
+    pub(super) hooked: Timestamp,
+    pub(super) startup: Option<Check>,
+    pub(super) readiness: Option<Check>,
+    pub(super) liveness: Option<Check>,
+}
+
+/// How often a probe passed or failed of late.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Check {
+    /// When it is asked next.
+    pub(super) next: Timestamp,
+    pub(super) passed: u32,
+    pub(super) failed: u32,
+}
+
+impl Check {
+    fn at(next: Timestamp) -> Self {
+        Self { next, passed: 0, failed: 0 }
+    }
+}
+
+/// The process of a container whose command is known.
+#[derive(Clone, Debug)]
+pub(super) struct Running {
+    pub(super) process: Process,
+    /// When it goes on.
+    pub(super) due: Timestamp,
 }
 
 impl Run {
-    /// The future of a process that starts now.
-    pub(super) fn begin(spec: &ContainerSpec, image: &Behaviour, pass: &Pass<'_>) -> Self {
-        Self::begun(spec, image, pass.now, pass.skew, pass.stamp())
+    /// The future of a process that starts now. The hook after its start takes so long.
+    pub(super) fn begin(spec: &ContainerSpec, image: &Behaviour, hook: Duration, pass: &Pass<'_>) -> Self {
+        Self::begun(spec, image, pass.now, hook, pass.skew, pass.stamp())
     }
 
     /// The future of a process that started then, at `stamp` on the node's own clock.
@@ -68,55 +125,81 @@ impl Run {
         spec: &ContainerSpec,
         image: &Behaviour,
         now: Timestamp,
+        hook: Duration,
         skew: SignedDuration,
         stamp: String,
     ) -> Self {
-        let hooked = later(now, spec.post_start);
-        let plain = |after: Option<Duration>| after.map(|after| later(now, after));
-        let mut unhealthy = None;
-        let started = match &spec.startup {
-            None => Some(hooked),
-            Some(probe) => {
-                let passed = tick_at(probe, now, now, plain(image.started_after));
-                let last = later(now, probe.initial + probe.period * (probe.failures.saturating_sub(1)));
-                match passed {
-                    Some(at) if at <= last => Some(at.max(hooked)),
-                    _ => {
-                        unhealthy = Some((last, "startup"));
-                        None
-                    }
-                }
-            }
-        };
-        let ready = match (&spec.readiness, started) {
-            (_, None) => None,
-            (None, started) => started,
-            (Some(probe), Some(started)) => {
-                let first = tick_at(probe, now, started, plain(image.ready_after));
-                first.map(|at| later(at, probe.period * probe.successes.saturating_sub(1)))
-            }
-        };
-        if let (Some(probe), Some(started), Some(from)) =
-            (&spec.liveness, started, plain(image.unhealthy_after))
-        {
-            let at = tick_at(probe, now, started, Some(from));
-            unhealthy = at.map(|at| (later(at, probe.period * probe.failures.saturating_sub(1)), "liveness"));
-        }
-        let complaint = spec.readiness.as_ref().zip(started).and_then(|(probe, started)| {
-            let first = tick_at(probe, now, started, Some(now))?;
-            ready.is_none_or(|ready| first < ready).then_some((first, probe.period))
-        });
-        let ends = image.ends.map(|(after, code)| (later(now, after), code));
-        Self {
+        let hooked = later(now, hook);
+        let mut run = Self {
             since: now,
             on_node: now.checked_add(skew).unwrap_or(now),
             stamp,
-            started,
-            ready,
-            unhealthy,
-            ends,
-            complaint,
+            started: None,
+            ready: None,
+            unhealthy: None,
+            ends: image.ends.map(|(after, code)| (later(now, after), code)),
+            complaint: None,
+            checks: None,
+        };
+        match &spec.startup {
+            None => run.start(spec, image, hooked),
+            Some(probe) if probe.exec.is_some() => {
+                run.checks(hooked).startup = Some(Check::at(later(now, probe.initial)));
+            }
+            Some(probe) => {
+                let passes = image.started_after.filter(|_| probe.fails.is_none());
+                let passed = tick_at(probe, now, now, passes.map(|after| later(now, after)));
+                let last = later(now, probe.initial + probe.period * (probe.failures.saturating_sub(1)));
+                match passed {
+                    Some(at) if at <= last => run.start(spec, image, at.max(hooked)),
+                    _ => run.unhealthy = Some(Unhealthy { at: last, why: Why::Startup, is_said: false }),
+                }
+            }
         }
+        run
+    }
+
+    fn checks(&mut self, hooked: Timestamp) -> &mut Checks {
+        let none = || Box::new(Checks { hooked, startup: None, readiness: None, liveness: None });
+        self.checks.get_or_insert_with(none)
+    }
+
+    /// The container counts as started from then on: the other probes begin.
+    pub(super) fn start(&mut self, spec: &ContainerSpec, image: &Behaviour, at: Timestamp) {
+        let since = self.since;
+        self.started = Some(at);
+        let first = |probe: &Probe| tick_at(probe, since, at, Some(since)).unwrap_or(at);
+        self.ready = match &spec.readiness {
+            None => Some(at),
+            Some(probe) if probe.exec.is_some() => {
+                self.checks(at).readiness = Some(Check::at(first(probe)));
+                None
+            }
+            Some(probe) => {
+                let passes = image.ready_after.filter(|_| probe.fails.is_none());
+                let first = tick_at(probe, since, at, passes.map(|after| later(since, after)));
+                first.map(|at| later(at, probe.period * probe.successes.saturating_sub(1)))
+            }
+        };
+        match &spec.liveness {
+            None => {}
+            Some(probe) if probe.exec.is_some() => {
+                self.checks(at).liveness = Some(Check::at(first(probe)));
+            }
+            Some(probe) => {
+                let fails = image.unhealthy_after.or(probe.fails.map(|_| Duration::ZERO));
+                let fails = fails.and_then(|after| tick_at(probe, since, at, Some(later(since, after))));
+                if let Some(fails) = fails {
+                    let at = later(fails, probe.period * probe.failures.saturating_sub(1));
+                    self.unhealthy = Some(Unhealthy { at, why: Why::Liveness, is_said: false });
+                }
+            }
+        }
+        let ready = self.ready;
+        self.complaint = spec.readiness.as_ref().filter(|probe| probe.exec.is_none()).and_then(|probe| {
+            let first = first(probe);
+            ready.is_none_or(|ready| first < ready).then_some((first, probe.period))
+        });
     }
 
     pub(super) fn is_started(&self, now: Timestamp) -> bool {
@@ -174,6 +257,10 @@ pub(super) struct Container {
     pub(super) asked: bool,
     /// When granted resources come into force.
     pub(super) resized_at: Option<Timestamp>,
+    /// Its process, while it runs and is known.
+    pub(super) process: Option<Box<Running>>,
+    /// How often its process or a probe of it went on.
+    pub(super) moves: u32,
 }
 
 impl Container {
@@ -197,6 +284,8 @@ impl Container {
             kill_at: None,
             asked: false,
             resized_at: None,
+            process: None,
+            moves: 0,
         }
     }
 
@@ -217,15 +306,16 @@ impl Container {
     }
 
     /// Tells the process to stop; it has at most `grace` for its hook and its end.
-    pub(super) fn stop(&mut self, spec: &ContainerSpec, image: &Behaviour, now: Timestamp, grace: Duration) {
+    pub(super) fn stop(&mut self, hook: Duration, image: &Behaviour, now: Timestamp, grace: Duration) {
         self.kill_at = None;
         let State::Running(run) = &self.state else { return };
-        let wanted = spec.pre_stop + image.stop;
+        let wanted = hook + image.stop;
         let (due, code) = if image.ignores_sigterm || wanted > grace {
             (later(now, grace), 137)
         } else {
             (later(now, wanted), 0)
         };
+        let due = due.max(later(run.since, SHORTEST));
         self.state = State::Stopping { run: run.clone(), due, code };
     }
 
@@ -236,6 +326,7 @@ impl Container {
                 true => (later(now, grace), 137),
                 false => (later(now, image.stop), 0),
             };
+            let due = due.max(later(run.since, SHORTEST));
             self.state = State::Stopping { run: run.clone(), due, code };
             self.kill_at = None;
         }
@@ -248,7 +339,8 @@ impl Container {
     /// The process ends by itself, now. Whether there was one.
     pub(super) fn leave(&mut self, code: i32, now: Timestamp) -> bool {
         let State::Running(run) = &self.state else { return false };
-        self.state = State::Stopping { run: run.clone(), due: now, code };
+        let due = now.max(later(run.since, SHORTEST));
+        self.state = State::Stopping { run: run.clone(), due, code };
         self.kill_at = None;
         true
     }
@@ -272,6 +364,20 @@ impl Container {
         if later(run.since, FORGIVEN_AFTER) <= now {
             self.forgive();
         }
+        self.finish(code, ended);
+    }
+
+    /// The process could not be started, for this reason.
+    pub(super) fn fail(&mut self, message: &str, stamp: &str) {
+        let ended = json!({
+            "exitCode": 128, "reason": "StartError", "message": message, "startedAt": "1970-01-01T00:00:00Z",
+            "finishedAt": stamp, "containerID": self.id,
+        });
+        self.finish(128, ended);
+    }
+
+    fn finish(&mut self, code: i32, ended: Value) {
+        self.process = None;
         // A stop that was asked for is no failure.
         self.crashes = if std::mem::take(&mut self.asked) { 0 } else { self.crashes + 1 };
         self.before = self.last.replace(ended);

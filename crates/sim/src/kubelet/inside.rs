@@ -77,32 +77,38 @@ impl Kubelets {
     fn containers_of(&self, pod: &Pod, now: Timestamp) -> Vec<machine::Container> {
         let record = self.store.get(&self.resources.pods.table, &pod.namespace, &pod.name);
         let object = record.map(|record| record.value()).unwrap_or_default();
-        let pairs = pod.spec.containers.iter().zip(&pod.containers);
-        pairs
-            .filter_map(|(spec, container)| {
-                let (state, restarts) = shown(container)?;
-                let definition = definition(&object, &spec.name);
-                let run = container.run();
-                Some(machine::Container {
-                    id: container.id.trim_start_matches("containerd://").to_owned(),
-                    namespace: pod.namespace.to_string(),
-                    pod: pod.name.to_string(),
-                    pod_uid: pod.uid.to_string(),
-                    name: spec.name.clone(),
-                    image: container.image.clone(),
-                    state,
-                    restarts,
-                    created: container.created,
-                    started: run.map(|run| run.on_node),
-                    is_ready: run.is_some_and(|run| run.is_ready(now)),
-                    environment: environment(definition, &container.environment),
-                    address: Some(pod.ip.clone()).filter(|_| !pod.spec.host_network),
-                    ports: definition.and_then(|one| one.get("ports")).cloned().unwrap_or_default(),
-                    pre_stop: definition.and_then(|one| one.pointer("/lifecycle/preStop")).cloned(),
-                    grace: pod.spec.grace,
-                })
-            })
-            .collect()
+        let count = pod.containers.len();
+        (0..count).filter_map(|at| pod.shown(at, &object, now)).collect()
+    }
+}
+
+impl Pod {
+    /// A container as a program on the node sees it.
+    pub(super) fn shown(&self, at: usize, object: &Value, now: Timestamp) -> Option<machine::Container> {
+        let (spec, container) = (self.spec.containers.get(at)?, self.containers.get(at)?);
+        let (state, restarts) = shown(container)?;
+        let definition = definition(object, &spec.name);
+        let run = container.run();
+        let mounts = definition.map_or(&[][..], |one| list(one, "/volumeMounts"));
+        Some(machine::Container {
+            id: container.id.trim_start_matches("containerd://").to_owned(),
+            namespace: self.namespace.to_string(),
+            pod: self.name.to_string(),
+            pod_uid: self.uid.to_string(),
+            name: spec.name.clone(),
+            image: container.image.clone(),
+            state,
+            restarts,
+            created: container.created,
+            started: run.map(|run| run.on_node),
+            is_ready: run.is_some_and(|run| run.is_ready(now)),
+            environment: environment(definition, &container.environment),
+            address: Some(self.ip.clone()).filter(|_| !self.spec.host_network),
+            ports: definition.and_then(|one| one.get("ports")).cloned().unwrap_or_default(),
+            mounts: mounts.iter().map(|mount| text(mount, "/mountPath").to_owned()).collect(),
+            pre_stop: definition.and_then(|one| one.pointer("/lifecycle/preStop")).cloned(),
+            grace: self.spec.grace,
+        })
     }
 }
 
@@ -136,14 +142,19 @@ fn environment(definition: Option<&Value>, taken: &BTreeMap<String, String>) -> 
     literal.chain(taken.clone()).collect()
 }
 
-/// The variables of a container whose values are labels or annotations, with the values of now.
+/// The variables of a container whose values are fields of its pod, with the values of now.
 pub(super) fn from_metadata(pod: &Value, container: &str) -> BTreeMap<String, String> {
     let entries = definition(pod, container).map_or(&[][..], |one| list(one, "/env"));
     let of = |entry: &Value| {
         let path = text(entry, "/valueFrom/fieldRef/fieldPath");
-        let (member, rest) = path.strip_prefix("metadata.")?.split_once("['")?;
-        let key = rest.strip_suffix("']")?;
-        let value = pod.get("metadata")?.get(member).and_then(|map| map.get(key));
+        let value = match path.split_once("['") {
+            Some((member, rest)) => {
+                let key = rest.strip_suffix("']")?;
+                pod.get("metadata")?.get(member.strip_prefix("metadata.")?).and_then(|map| map.get(key))
+            }
+            None if path.is_empty() => return None,
+            None => pod.pointer(&format!("/{}", path.replace('.', "/"))),
+        };
         let value = value.and_then(Value::as_str).unwrap_or_default();
         Some((text(entry, "/name").to_owned(), value.to_owned()))
     };

@@ -8,6 +8,7 @@ use kruise_apiserver::store::Store;
 
 use super::spec::Reference;
 use crate::image::{Images, hex};
+use crate::machine::Machines;
 use crate::steps::{Steps, Then, When};
 use crate::time::{later, stamp};
 
@@ -21,6 +22,8 @@ pub(super) struct Pass<'a> {
     pub(super) pulled: &'a mut BTreeSet<String>,
     pub(super) random: &'a mut Random,
     pub(super) store: &'a Store,
+    /// All nodes, for commands in containers.
+    pub(super) machines: &'a Machines,
     pub(super) said: Vec<Said>,
 }
 

@@ -8,9 +8,10 @@ use jiff::Timestamp;
 use kruise_apiserver::store::Record;
 use serde_json::Value;
 
-use super::container::{Container, FIRST_PAUSE, LONGEST_PAUSE, Run, State};
+use super::container::{Check, Checks, Container, FIRST_PAUSE, LONGEST_PAUSE, Run, State, Unhealthy, Why};
 use super::mount::Mounts;
 use super::pass::{Pass, Said};
+use super::process::Program;
 use super::spec::{ContainerSpec, PodSpec, Restart, Role};
 use crate::image::Images;
 use crate::json::{at, list, text};
@@ -83,6 +84,9 @@ pub(super) struct Told {
     /// The time of the last change. Conditions that change together share it.
     pub(super) since: Arc<str>,
 }
+
+/// How far a container is: its state as a number, its restarts, whether it is being killed, its moves.
+type Progress = (u8, u32, bool, u32);
 
 impl Pod {
     pub(super) fn new(
@@ -169,7 +173,7 @@ impl Pod {
         }
     }
 
-    fn said(&self, at: usize, warning: bool, reason: &'static str, message: String) -> Said {
+    pub(super) fn said(&self, at: usize, warning: bool, reason: &'static str, message: String) -> Said {
         let field = self.spec.containers.get(at).map_or(String::new(), |spec| {
             let list = match spec.role {
                 Role::Init | Role::Sidecar => "initContainers",
@@ -216,18 +220,19 @@ impl Pod {
     }
 
     /// What tells whether a round changed anything.
-    fn fingerprint(&self) -> (Stage, bool, Vec<(u8, u32, bool)>) {
+    fn fingerprint(&self) -> (Stage, bool, Vec<Progress>) {
         let of = |c: &Container| {
             let state = match &c.state {
                 State::Waiting => 0,
                 State::Doing { then: Then::Pulled, .. } => 1,
+                State::Doing { then: Then::Again, .. } => 8,
                 State::Doing { .. } => 2,
                 State::Paused { reason, .. } => 3 + u8::from(*reason == "ImagePullBackOff"),
                 State::Running(_) => 5,
                 State::Stopping { .. } => 6,
                 State::Ended { .. } => 7,
             };
-            (state, c.restarts, c.kill_at.is_some())
+            (state, c.restarts, c.kill_at.is_some(), c.moves)
         };
         (self.stage, self.initialized, self.containers.iter().map(of).collect())
     }
@@ -271,20 +276,16 @@ impl Pod {
         let now = pass.now;
         let pod = self.spec.clone();
         let Some(spec) = pod.containers.get(at) else { return };
+        self.go_on(at, pass);
+        self.probe(at, spec, pass);
         let Some(container) = self.containers.get_mut(at) else { return };
         match container.state.clone() {
             State::Running(run) => {
                 if let Some((_, code)) = run.ends.filter(|(when, _)| *when <= now) {
                     let reason = if code == 0 { "Completed" } else { "Error" };
                     container.end(code, reason, &pass.stamp(), now);
-                } else if let Some((_, probe)) = run.unhealthy.filter(|(when, _)| *when <= now) {
-                    let behaviour = pass.images.behaviour(&container.image, &spec.command);
-                    container.stop(spec, &behaviour, now, pod.grace);
-                    let text = format!("Container {} failed {probe} probe, will be restarted", spec.name);
-                    let title = if probe == "startup" { "Startup" } else { "Liveness" };
-                    let failed = format!("{title} probe failed: HTTP probe failed with statuscode: 500");
-                    pass.said.push(self.said(at, true, "Unhealthy", failed));
-                    pass.said.push(self.said(at, false, "Killing", text));
+                } else if let Some(unhealthy) = run.unhealthy.filter(|unhealthy| unhealthy.at <= now) {
+                    self.give_up(at, spec, unhealthy, pass);
                 } else if let Some((when, pause)) = run.complaint.filter(|(when, _)| *when <= now) {
                     let next = (pause * 2).min(LONGEST_PAUSE);
                     let after = later(when, next);
@@ -292,11 +293,12 @@ impl Pod {
                     if let State::Running(run) = &mut container.state {
                         run.complaint = more.then_some((after, next));
                     }
-                    let failed = "Readiness probe failed: HTTP probe failed with statuscode: 503";
-                    pass.said.push(self.said(at, true, "Unhealthy", failed.to_owned()));
+                    let status = spec.readiness.as_ref().and_then(|probe| probe.fails).unwrap_or(503);
+                    let failed =
+                        format!("Readiness probe failed: HTTP probe failed with statuscode: {status}");
+                    pass.said.push(self.said(at, true, "Unhealthy", failed));
                 } else if container.kill_at.is_some_and(|when| when <= now) {
-                    let behaviour = pass.images.behaviour(&container.image, &spec.command);
-                    container.stop(spec, &behaviour, now, pod.grace);
+                    self.stop(at, spec, pod.grace, pass);
                 } else if container.resized_at.is_some_and(|when| when <= now) {
                     container.resized_at = None;
                     container.actual = container.allocated.clone();
@@ -307,9 +309,36 @@ impl Pod {
                 container.end(code, reason, &pass.stamp(), now);
             }
             State::Doing { then: Then::Pulled, due } if due <= now => self.pulled(at, spec, pass),
+            State::Doing { then: Then::Again, due } if due <= now => {
+                self.pull(at, spec, pass);
+            }
             State::Doing { due, .. } if due <= now => self.started(at, spec, pass),
             _ => {}
         }
+    }
+
+    /// Restarts a container that failed too often.
+    fn give_up(&mut self, at: usize, spec: &ContainerSpec, unhealthy: Unhealthy, pass: &mut Pass<'_>) {
+        let grace = self.spec.grace;
+        self.stop(at, spec, grace, pass);
+        let (title, probe) = match unhealthy.why {
+            Why::Startup => ("Startup", &spec.startup),
+            Why::Liveness => ("Liveness", &spec.liveness),
+            Why::Hook => {
+                let text = "PostStartHook failed".to_owned();
+                pass.said.push(self.said(at, true, "FailedPostStartHook", text));
+                pass.said.push(self.said(at, false, "Killing", "FailedPostStartHook".to_owned()));
+                return;
+            }
+        };
+        if !unhealthy.is_said {
+            let status = probe.as_ref().and_then(|probe| probe.fails).unwrap_or(500);
+            let failed = format!("{title} probe failed: HTTP probe failed with statuscode: {status}");
+            pass.said.push(self.said(at, true, "Unhealthy", failed));
+        }
+        let probe = title.to_lowercase();
+        let text = format!("Container {} failed {probe} probe, will be restarted", spec.name);
+        pass.said.push(self.said(at, false, "Killing", text));
     }
 
     /// Ends what still runs: first the containers, then the sidecars from the last to the first.
@@ -354,8 +383,7 @@ impl Pod {
             container.state = State::Waiting;
         }
         if matches!(container.state, State::Running(_)) {
-            let behaviour = pass.images.behaviour(&container.image, &spec.command);
-            container.stop(spec, &behaviour, pass.now, left);
+            self.stop(at, spec, left, pass);
             pass.said.push(self.said(at, false, "Killing", format!("Stopping container {}", spec.name)));
             return true;
         }
@@ -505,7 +533,9 @@ impl Pod {
                     pass.said.push(self.said(at, true, "BackOff", text));
                     return false;
                 }
-                self.pull(at, spec, pass)
+                let (due, then) = pass.next(When::Ended);
+                container.state = State::Doing { then, due };
+                true
             }
             State::Waiting => self.pull(at, spec, pass),
             State::Paused { until, reason, message } => {
@@ -530,8 +560,19 @@ impl Pod {
 
     fn pull(&mut self, at: usize, spec: &ContainerSpec, pass: &mut Pass<'_>) -> bool {
         let image = spec.image.clone();
+        if let Some(message) = crate::image::invalid_name(&image) {
+            let text = message.clone();
+            pass.said.push(self.said(at, true, "InspectFailed", text));
+            pass.said.push(self.said(at, true, "Failed", "Error: InvalidImageName".to_owned()));
+            if let Some(container) = self.containers.get_mut(at) {
+                let until = later(pass.now, CONFIG_PAUSE);
+                container.wanted = image;
+                container.state = State::Paused { until, reason: "InvalidImageName", message };
+            }
+            return false;
+        }
         let present = pass.has_image(&image);
-        let behaviour = pass.images.behaviour(&image, &spec.command);
+        let behaviour = pass.images.behaviour(&image);
         let (mut due, then) = match (present, spec.always_pull) {
             (true, false) => (pass.now, Then::Pulled),
             (true, true) => pass.next(When::ImagePresent),
@@ -556,9 +597,9 @@ impl Pod {
     /// A pull has ended; the container is created if that is possible.
     fn pulled(&mut self, at: usize, spec: &ContainerSpec, pass: &mut Pass<'_>) {
         let Some(image) = self.containers.get(at).map(|container| container.wanted.clone()) else { return };
-        let behaviour = pass.images.behaviour(&image, &spec.command);
+        let behaviour = pass.images.behaviour(&image);
         let present = pass.has_image(&image);
-        if behaviour.pull_fails || (spec.never_pull && !present) {
+        if pass.images.refusal(&image).is_some() || (spec.never_pull && !present) {
             self.pull_failed(at, spec, &image, pass);
             return;
         }
@@ -566,7 +607,7 @@ impl Pod {
             // The time is told as the node would measure it, which only depends on the table of steps here.
             let took = behaviour.pull.unwrap_or(Duration::from_millis(800 + pass.random.below(1200)));
             let took = format!("{}s", took.as_secs_f64());
-            let size = 10_000_000 + image.bytes().map(u64::from).sum::<u64>() * 4099;
+            let size = crate::image::size(&image);
             let text = format!(
                 "Successfully pulled image \"{image}\" in {took} ({took} including waiting). Image size: {size} bytes."
             );
@@ -610,11 +651,7 @@ impl Pod {
             }
             return;
         }
-        let full = crate::image::normalized(image);
-        let message = format!(
-            "rpc error: code = NotFound desc = failed to pull and unpack image \"{full}\": failed to resolve \
-             reference \"{full}\": {full}: not found"
-        );
+        let message = pass.images.refusal(image).unwrap_or_default();
         let text = format!("Failed to pull image \"{image}\": {message}");
         pass.said.push(self.said(at, true, "Failed", text));
         pass.said.push(self.said(at, true, "Failed", "Error: ErrImagePull".to_owned()));
@@ -624,15 +661,46 @@ impl Pod {
     }
 
     fn started(&mut self, at: usize, spec: &ContainerSpec, pass: &mut Pass<'_>) {
-        pass.said.push(self.said(at, false, "Started", format!("Started container {}", spec.name)));
+        let program = self.program(at, spec, pass);
         let Some(container) = self.containers.get_mut(at) else { return };
-        let behaviour = pass.images.behaviour(&container.image, &spec.command);
         if container.last.is_some() {
             container.restarts += 1;
         }
+        // Nobody can ask for what the container before the last one left.
+        if let Some(before) = &container.before {
+            pass.machines.forget(&self.node, std::iter::once(text(before, "/containerID")));
+        }
         container.actual = container.allocated.clone();
         container.resized_at = None;
-        container.state = State::Running(Run::begin(spec, &behaviour, pass));
+        if let Program::Missing(why) = program {
+            let message = format!(
+                "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create \
+                 failed: unable to start container process: {why}: unknown"
+            );
+            container.fail(&message, &pass.stamp());
+            pass.said.push(self.said(at, true, "Failed", format!("Error: {message}")));
+            return;
+        }
+        let (hook, is_well) = self.after_start(at, spec, pass);
+        pass.said.push(self.said(at, false, "Started", format!("Started container {}", spec.name)));
+        let Some(container) = self.containers.get_mut(at) else { return };
+        let mut behaviour = pass.images.behaviour(&container.image);
+        container.process = None;
+        match program {
+            Program::Image | Program::Missing(_) => {}
+            Program::Serves => behaviour.ends = None,
+            Program::Ends(after) => behaviour.ends = Some((after, 0)),
+            Program::Runs(process) => {
+                behaviour.ends = None;
+                container.process = Self::begins(process, pass.now);
+            }
+        }
+        let mut run = Run::begin(spec, &behaviour, hook, pass);
+        if !is_well {
+            let at = later(pass.now, hook);
+            run.unhealthy = Some(Unhealthy { at, why: Why::Hook, is_said: true });
+        }
+        container.state = State::Running(run);
     }
 
     /// The machine went down and came back: everything starts anew in a new sandbox.
@@ -646,6 +714,7 @@ impl Pod {
                 ran = true;
                 container.end(255, "Unknown", &pass.stamp(), pass.now);
             }
+            container.process = None;
             if !matches!(container.state, State::Ended { .. }) {
                 container.state = State::Waiting;
             }
@@ -674,6 +743,10 @@ impl Pod {
             let (Some(probe), State::Running(run)) = (&spec.readiness, &mut container.state) else {
                 continue;
             };
+            // From now on somebody else decides.
+            if let Some(checks) = &mut run.checks {
+                checks.readiness = None;
+            }
             if ready {
                 run.complaint = None;
                 run.ready = Some(later(now, probe.period * probe.successes));
@@ -692,9 +765,8 @@ impl Pod {
         now: Timestamp,
         grace: Duration,
     ) -> Option<Timestamp> {
-        let mut all = self.spec.containers.iter().zip(&mut self.containers);
-        let (spec, container) = all.find(|(_, container)| container.id.ends_with(id))?;
-        let behaviour = images.behaviour(&container.image, &spec.command);
+        let container = self.containers.iter_mut().find(|container| container.id.ends_with(id))?;
+        let behaviour = images.behaviour(&container.image);
         container.signal(&behaviour, now, grace)
     }
 
@@ -735,12 +807,20 @@ impl Pod {
                     own = sooner(own, Some(*until));
                 }
                 State::Running(run) => {
+                    let checks = run.checks.as_deref();
+                    let check = |of: fn(&Checks) -> &Option<Check>| {
+                        checks.and_then(|checks| of(checks).as_ref()).map(|check| check.next)
+                    };
                     let times = [
                         run.started,
                         run.ready,
-                        run.unhealthy.map(|(at, _)| at),
+                        run.unhealthy.map(|unhealthy| unhealthy.at),
                         run.ends.map(|(at, _)| at),
                         run.complaint.map(|(at, _)| at),
+                        container.process.as_ref().map(|running| running.due),
+                        check(|checks| &checks.startup),
+                        check(|checks| &checks.readiness),
+                        check(|checks| &checks.liveness),
                     ];
                     for at in times.into_iter().flatten().filter(|at| *at > now) {
                         own = sooner(own, Some(at));

@@ -8,7 +8,12 @@ use kruise_api::kubernetes::quantity::Quantity;
 use serde_json::{Value, json};
 
 use super::mount::Source;
+use crate::image::{self, known::Runs};
 use crate::json::{at, list, number, text};
+use crate::machine::shell;
+
+/// Stands for all variables that may come from whole objects.
+pub(super) const ANY_VARIABLE: &str = "*";
 
 /// Which part of a pod a container belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,13 +36,27 @@ pub(crate) enum Restart {
     Never,
 }
 
-/// A probe's timing.
+/// A probe's timing, and how it asks as far as that can fail here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Probe {
+    /// A command that is known, so that it runs in the container each time.
+    pub(crate) exec: Option<Vec<String>>,
+    /// How long the command may take.
+    pub(crate) timeout: Duration,
+    /// The status of a page whose path names one that is a failure.
+    pub(crate) fails: Option<u16>,
     pub(crate) initial: Duration,
     pub(crate) period: Duration,
     pub(crate) successes: u32,
     pub(crate) failures: u32,
+}
+
+/// A hook of the life of a container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Hook {
+    Sleep(Duration),
+    /// A command that runs in the container.
+    Exec(Vec<String>),
 }
 
 /// A value in the environment that must exist before the container can be created.
@@ -58,16 +77,23 @@ pub(crate) struct ContainerSpec {
     pub(crate) image: String,
     pub(crate) always_pull: bool,
     pub(crate) never_pull: bool,
+    /// Command and arguments.
     pub(crate) command: Vec<String>,
+    /// Whether there are only arguments, for the image's own command.
+    pub(crate) only_arguments: bool,
+    /// Whether somebody may talk to its process.
+    pub(crate) listens: bool,
+    /// The names of its variables, where its image depends on some.
+    pub(crate) variables: Vec<String>,
     pub(crate) resources: Value,
     /// The resources whose change needs a restart.
     pub(crate) restart_on_resize: Vec<String>,
     pub(crate) startup: Option<Probe>,
     pub(crate) readiness: Option<Probe>,
     pub(crate) liveness: Option<Probe>,
-    pub(crate) pre_stop: Duration,
-    /// How long the hook after the start takes; until then the container is not ready.
-    pub(crate) post_start: Duration,
+    pub(crate) pre_stop: Option<Hook>,
+    /// Until this one has ended the container is not ready.
+    pub(crate) post_start: Option<Hook>,
     /// Whether its environment has values of labels or annotations.
     pub(crate) takes_metadata: bool,
     pub(crate) references: Vec<Reference>,
@@ -166,7 +192,14 @@ fn container_spec(container: &Value, role: Role) -> ContainerSpec {
         list(container, pointer).iter().filter_map(Value::as_str).map(str::to_owned).collect()
     };
     let mut command = strings("/command");
+    let only_arguments = command.is_empty();
     command.extend(strings("/args"));
+    let is_true = |key: &str| container.get(key) == Some(&json!(true));
+    let needs = image::known::find(text(container, "/image")).map(|known| known.runs);
+    let variables = match needs {
+        Some(Runs::Needs(..)) => variables(container),
+        _ => Vec::new(),
+    };
     let resources = container.get("resources").cloned().unwrap_or_else(|| json!({}));
     let restart_on_resize = list(container, "/resizePolicy")
         .iter()
@@ -181,6 +214,9 @@ fn container_spec(container: &Value, role: Role) -> ContainerSpec {
         always_pull: policy == "Always",
         never_pull: policy == "Never",
         command,
+        only_arguments,
+        listens: is_true("stdin") || is_true("tty"),
+        variables,
         resources,
         restart_on_resize,
         startup: probe(container.get("startupProbe")),
@@ -190,7 +226,7 @@ fn container_spec(container: &Value, role: Role) -> ContainerSpec {
         post_start: hook(container, "postStart"),
         takes_metadata: list(container, "/env")
             .iter()
-            .any(|env| text(env, "/valueFrom/fieldRef/fieldPath").starts_with("metadata.")),
+            .any(|env| !text(env, "/valueFrom/fieldRef/fieldPath").is_empty()),
         references: references(container),
     }
 }
@@ -201,7 +237,14 @@ fn probe(probe: Option<&Value>) -> Option<Probe> {
     let count = |key: &str, default: u32| {
         number(probe, key).and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0).unwrap_or(default)
     };
+    let exec: Vec<String> =
+        list(probe, "/exec/command").iter().filter_map(Value::as_str).map(str::to_owned).collect();
+    let path = text(probe, "/httpGet/path");
+    let status = path.rsplit('/').next().and_then(|last| last.parse::<u16>().ok());
     Some(Probe {
+        exec: Some(exec).filter(|words| runs_here(words)),
+        timeout: seconds("/timeoutSeconds", 1).max(Duration::from_secs(1)),
+        fails: status.filter(|status| (400..600).contains(status)),
         initial: seconds("/initialDelaySeconds", 0),
         period: seconds("/periodSeconds", 10).max(Duration::from_secs(1)),
         successes: count("/successThreshold", 1),
@@ -209,19 +252,29 @@ fn probe(probe: Option<&Value>) -> Option<Probe> {
     })
 }
 
-/// How long a hook of the life of a container takes: only sleeping takes time here.
-fn hook(container: &Value, which: &str) -> Duration {
+/// Whether it is known what a command does, so that it is worth asking.
+fn runs_here(words: &[String]) -> bool {
+    let Some(first) = words.first() else { return false };
+    shell::is_known(first) || shell::missing(first, "", |_| false).is_some()
+}
+
+fn hook(container: &Value, which: &str) -> Option<Hook> {
     if let Some(seconds) = number(container, &format!("/lifecycle/{which}/sleep/seconds")) {
-        return Duration::from_secs(seconds);
+        return Some(Hook::Sleep(Duration::from_secs(seconds)));
     }
-    let words: Vec<&str> = list(container, &format!("/lifecycle/{which}/exec/command"))
-        .iter()
-        .filter_map(Value::as_str)
-        .flat_map(str::split_whitespace)
-        .collect();
-    let seconds = words.iter().position(|word| word.ends_with("sleep")).and_then(|at| words.get(at + 1));
-    let seconds = seconds.and_then(|word| word.trim_end_matches([';', 's']).parse().ok());
-    Duration::from_secs(seconds.unwrap_or(0))
+    let words = list(container, &format!("/lifecycle/{which}/exec/command")).iter();
+    let words: Vec<String> = words.filter_map(Value::as_str).map(str::to_owned).collect();
+    (!words.is_empty()).then_some(Hook::Exec(words))
+}
+
+/// The names of variables, and those that whole objects may bring.
+fn variables(container: &Value) -> Vec<String> {
+    let mut names: Vec<String> =
+        list(container, "/env").iter().map(|entry| text(entry, "/name").to_owned()).collect();
+    if !list(container, "/envFrom").is_empty() {
+        names.push(ANY_VARIABLE.to_owned());
+    }
+    names
 }
 
 fn references(container: &Value) -> Vec<Reference> {

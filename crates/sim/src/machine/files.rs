@@ -32,14 +32,17 @@ pub(super) fn absolute(folder: &str, path: &str) -> String {
 }
 
 impl Files {
-    /// What every container begins with.
-    pub(super) fn of(pod: &str, address: &str) -> Self {
+    /// What every container begins with, and the folders where its volumes are.
+    pub(super) fn of(pod: &str, address: &str, volumes: &[String]) -> Self {
         let mut files = Self::default();
         files.files.insert("/etc/hostname".to_owned(), format!("{pod}\n").into_bytes());
         let hosts = format!("127.0.0.1\tlocalhost\n{address}\t{pod}\n");
         files.files.insert("/etc/hosts".to_owned(), hosts.into_bytes());
         for folder in ["/tmp", "/home", "/root", "/usr/bin", "/var/log"] {
             files.make_folder(folder);
+        }
+        for volume in volumes {
+            files.make_folder(&absolute("/", volume));
         }
         files
     }
@@ -75,6 +78,20 @@ impl Files {
     pub(super) fn make_folder(&mut self, path: &str) {
         if self.folders.len() < BLOCK {
             self.folders.insert(path.to_owned());
+        }
+    }
+
+    /// Copies a folder with all in it.
+    pub(super) fn copy_folder(&mut self, from: &str, to: &str) {
+        let below = format!("{}/", from.trim_end_matches('/'));
+        let inside: Vec<(String, Vec<u8>)> = self
+            .files
+            .iter()
+            .filter_map(|(path, bytes)| Some((format!("{to}/{}", path.strip_prefix(&below)?), bytes.clone())))
+            .collect();
+        self.make_folder(to);
+        for (path, bytes) in inside {
+            self.write(&path, bytes);
         }
     }
 

@@ -67,7 +67,7 @@ async fn jobs_start_on_time_and_the_last_three_are_kept() {
 async fn a_job_that_takes_long_is_joined_waited_for_or_replaced() {
     for (policy, expected) in [("Allow", vec![1, 2, 3]), ("Forbid", vec![1]), ("Replace", vec![3])] {
         let sim = Sim::builder().start();
-        create(&sim, "batch/cronjobs", cron("* * * * *", "app:1", &json!({"concurrencyPolicy": policy})))
+        create(&sim, "batch/cronjobs", cron("* * * * *", "nginx:1", &json!({"concurrencyPolicy": policy})))
             .await;
         seconds(&sim, 200).await;
         assert_eq!(jobs(&sim), expected, "{policy}");

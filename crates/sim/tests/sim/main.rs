@@ -11,6 +11,7 @@ mod faults;
 mod limits;
 mod memory;
 mod nodes;
+mod programs;
 mod scheduling;
 mod services;
 mod volumes;
