@@ -159,6 +159,8 @@ fn error(violation: Violation) -> Error {
         Kind::Duplicate => ErrorKind::Duplicate,
         Kind::Forbidden => ErrorKind::Forbidden,
         Kind::NotFound => ErrorKind::NotFound,
+        // No rule of pods says so.
+        Kind::Internal => ErrorKind::Invalid,
     };
     Error::new(kind, path, value, detail)
 }

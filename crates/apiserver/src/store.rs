@@ -241,6 +241,27 @@ impl Store {
         Ok(record)
     }
 
+    /// Puts any JSON in the place of an object that is there: `metadata` as its metadata (if that is an object, it gets the
+    /// new version), and `rest` behind it, which is empty or begins with a comma. Nobody checks anything. Only for tests of
+    /// those who read what no server should have stored.
+    pub fn put_raw(
+        &self,
+        table: &str,
+        namespace: &str,
+        name: &str,
+        metadata: &str,
+        rest: &str,
+    ) -> Result<Arc<Record>, Refused> {
+        let mut state = self.lock();
+        let rv = state.rv + 1;
+        let old = state.table(table).get(namespace, name).ok_or(Refused::Absent)?.clone();
+        let record = state.table(table).settle(old.with_raw(metadata, rest, rv));
+        let event = Event { kind: EventKind::Modified, old: Some(old), new: record.clone() };
+        self.put(&mut state, table, event);
+        state.rv = rv;
+        Ok(record)
+    }
+
     /// Removes an object, if it still has the version `expected`. Returns its last state under the version of
     /// the removal.
     pub fn remove(

@@ -1,4 +1,4 @@
-//! Hostile input without end: random patches, selectors, schemas, expressions and bodies, and what must hold for all of them.
+//! Hostile input without end: random patches, selectors, schemas, expressions, bodies and schedules, and what must hold for all of them.
 //!
 //! `cargo xtask fuzz NAME --seconds N` runs a target; `cargo xtask fuzz` lists them. Cases are numbered: `--seed` begins
 //! with a number, and a failure prints the number of its case, with which it happens again.
@@ -7,6 +7,7 @@
 
 mod expressions;
 mod make;
+mod schedules;
 mod targets;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

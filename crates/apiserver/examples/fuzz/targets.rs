@@ -1,24 +1,28 @@
 //! What is tried, and what must hold.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
+use kruise_api::cron::Schedule;
 use kruise_apiserver::field::Path;
 use kruise_apiserver::schema::Structural;
 use kruise_apiserver::selector::{Fields, Labels};
 use kruise_apiserver::{ApiServer, patch, protobuf};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tower::ServiceExt as _;
 
-use crate::expressions;
 use crate::make::Maker;
+use crate::{expressions, schedules};
 
 /// Whether the input was taken, or what should not have happened.
 type Outcome = Result<bool, String>;
 type Target = fn(&mut Maker, &Cluster) -> Outcome;
 
 /// The targets by name.
-pub(crate) const TARGETS: [(&str, Target); 10] = [
+pub(crate) const TARGETS: [(&str, Target); 11] = [
     ("json-patch", |maker, cluster| patched(maker, cluster, "application/json-patch+json")),
     ("merge-patch", |maker, cluster| patched(maker, cluster, "application/merge-patch+json")),
     ("strategic-patch", |maker, cluster| patched(maker, cluster, "application/strategic-merge-patch+json")),
@@ -29,6 +33,7 @@ pub(crate) const TARGETS: [(&str, Target); 10] = [
     ("expression", expression),
     ("protobuf", wire),
     ("body", body),
+    ("schedule", schedule),
 ];
 
 /// A server with a few objects.
@@ -527,4 +532,38 @@ fn body(maker: &mut Maker, cluster: &Cluster) -> Outcome {
         _ => cluster.send("POST", &format!("{collection}{query}"), content_type, bytes)?,
     };
     Ok(code < 300)
+}
+
+/// A schedule that took longer than this searched without an end.
+const LONGEST_SEARCH: Duration = Duration::from_secs(1);
+
+/// Schedules of AdvancedCronJobs: any text is one or a mistake, and its times lie where they should.
+fn schedule(maker: &mut Maker, _: &Cluster) -> Outcome {
+    let text = schedules::text(maker);
+    let (one, other) = (schedules::time(maker), schedules::time(maker));
+    let (start, now) = (one.min(other), one.max(other));
+    let began = Instant::now();
+    let Ok(schedule) = Schedule::parse(&text) else { return Ok(false) };
+    let mut time = now;
+    for _ in 0..3 {
+        let Some(next) = schedule.next(time) else { break };
+        if next <= time {
+            return Err(format!("{text:?}: {next} comes after {time}"));
+        }
+        time = next;
+    }
+    let upcoming = schedule.upcoming(start, now);
+    if upcoming.is_some_and(|upcoming| upcoming <= now) {
+        return Err(format!("{text:?} from {start}: {upcoming:?} comes after {now}"));
+    }
+    let latest = schedule.latest(start, now);
+    if latest.is_some_and(|latest| latest <= start || latest > now) {
+        return Err(format!("{text:?}: {latest:?} is not between {start} and {now}"));
+    }
+    let took = began.elapsed();
+    if took > LONGEST_SEARCH {
+        Err(format!("{text:?} from {start} to {now} took {took:?}"))
+    } else {
+        Ok(true)
+    }
 }

@@ -15,6 +15,9 @@ use crate::webhook::{Address, Dispatcher};
 /// How long a conversion may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How many objects are in one review. Servers send few in each, because a webhook answers only so much at once.
+const MOST: usize = 100;
+
 /// How the versions of a definition are converted into each other.
 #[derive(Debug)]
 pub(super) enum Conversion {
@@ -67,24 +70,26 @@ impl Conversion {
                 let (Some(address), Some(review)) = (address, *review) else {
                     return Err(plain("no supported conversion review versions".to_owned()));
                 };
-                let uid = dispatcher.uid();
-                let sent: Vec<&Value> = asked.iter().map(|object| &**object).collect();
-                let question = json!({
-                    "kind": "ConversionReview",
-                    "apiVersion": format!("apiextensions.k8s.io/{review}"),
-                    "request": {"uid": uid, "desiredAPIVersion": to, "objects": sent},
-                });
-                let answer = dispatcher.post(address, TIMEOUT, &question).await;
-                let converted = answer
-                    .and_then(|answer| converted(answer, &uid, review))
-                    .map_err(|why| plain(format!("{about} failed: {why}")))?;
-                if converted.len() != asked.len() {
-                    let (got, expected) = (converted.len(), asked.len());
-                    return Err(plain(format!("{about} returned {got} objects, expected {expected}")));
-                }
-                for (original, converted) in asked.iter_mut().zip(converted) {
-                    **original =
-                        accept(original, converted, to).map_err(|why| plain(format!("{about} {why}")))?;
+                for part in asked.chunks_mut(MOST) {
+                    let uid = dispatcher.uid();
+                    let sent: Vec<&Value> = part.iter().map(|object| &**object).collect();
+                    let question = json!({
+                        "kind": "ConversionReview",
+                        "apiVersion": format!("apiextensions.k8s.io/{review}"),
+                        "request": {"uid": uid, "desiredAPIVersion": to, "objects": sent},
+                    });
+                    let answer = dispatcher.post(address, TIMEOUT, &question).await;
+                    let converted = answer
+                        .and_then(|answer| converted(answer, &uid, review))
+                        .map_err(|why| plain(format!("{about} failed: {why}")))?;
+                    if converted.len() != part.len() {
+                        let (got, expected) = (converted.len(), part.len());
+                        return Err(plain(format!("{about} returned {got} objects, expected {expected}")));
+                    }
+                    for (original, converted) in part.iter_mut().zip(converted) {
+                        **original =
+                            accept(original, converted, to).map_err(|why| plain(format!("{about} {why}")))?;
+                    }
                 }
             }
         }

@@ -26,6 +26,10 @@ impl Rules for Definitions {
         if conversion.is_null() {
             *conversion = json!({"strategy": "None"});
         }
+        // An explicit null is how a file takes away what others set: nothing of it is stored.
+        if let Some(config) = conversion.pointer_mut("/webhook/clientConfig").and_then(Value::as_object_mut) {
+            config.retain(|_, value| !value.is_null());
+        }
         let service = conversion.pointer_mut("/webhook/clientConfig/service").and_then(Value::as_object_mut);
         if let Some(service) = service {
             service.entry("port").or_insert(json!(443));

@@ -420,6 +420,9 @@ fn webhooks(kind: &str, configuration: &mut Value) {
                 set_absent(webhook, "reinvocationPolicy", "Never");
             }
             items(webhook, "rules").for_each(|rule| set_absent(rule, "scope", "*"));
+            if let Some(config) = webhook.get_mut("clientConfig").and_then(Value::as_object_mut) {
+                config.retain(|_, value| !value.is_null());
+            }
             if let Some(service) = webhook
                 .get_mut("clientConfig")
                 .and_then(|config| config.get_mut("service"))

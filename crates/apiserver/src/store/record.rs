@@ -109,6 +109,35 @@ impl Record {
         })
     }
 
+    /// The same object with any JSON as its metadata and anything behind it, under another version: what no server would
+    /// store, for tests of those who read it. What the server knows of the object beside its JSON stays as it was.
+    #[must_use]
+    pub(super) fn with_raw(&self, metadata: &str, rest: &str, rv: u64) -> Self {
+        let mut out = self.between(Place(0), self.layout.body).into_owned();
+        let body = Place::end_of(&out);
+        out.extend_from_slice(b"\"metadata\":");
+        let mut version = (Place::end_of(&out), Place::end_of(&out));
+        match metadata.strip_prefix('{') {
+            Some(members) => {
+                out.push(b'{');
+                version.0 = Place::end_of(&out);
+                out.extend_from_slice(format!("\"resourceVersion\":\"{rv}\"").as_bytes());
+                version.1 = Place::end_of(&out);
+                if members.trim_start() != "}" {
+                    out.push(b',');
+                }
+                out.extend_from_slice(members.as_bytes());
+            }
+            None => out.extend_from_slice(metadata.as_bytes()),
+        }
+        let metadata_end = Place::end_of(&out);
+        out.extend_from_slice(rest.as_bytes());
+        let status = Place::end_of(&out);
+        out.push(b'}');
+        let layout = Layout { body, managed: version.0, version, metadata_end, status };
+        Self { rv, json: Packed::whole(&out), managed: None, layout, ..self.clone() }
+    }
+
     /// The object as compact JSON, without `managedFields`.
     pub fn json(&self) -> Cow<'_, [u8]> {
         self.json.text()
@@ -124,13 +153,33 @@ impl Record {
     pub fn at_version(&self, rv: u64) -> Self {
         let mut object = match self.value() {
             Value::Object(object) => object,
-            _ => Map::new(),
+            // What is no tree was put here by a test: only its version changes.
+            _ => return self.with_version(rv),
         };
         if let Some(Value::Object(meta)) = object.get_mut("metadata") {
             meta.insert("resourceVersion".to_owned(), Value::String(rv.to_string()));
         }
         let (json, layout) = write(&object);
         Self { rv, json: Packed::whole(&json), layout, ..self.clone() }
+    }
+
+    fn with_version(&self, rv: u64) -> Self {
+        let (json, (start, end)) = (self.json(), self.layout.version);
+        let mut out = part(&json, Place(0), start).to_vec();
+        if start.0 < end.0 {
+            out.extend_from_slice(format!("\"resourceVersion\":\"{rv}\"").as_bytes());
+        }
+        let version = (start, Place::end_of(&out));
+        out.extend_from_slice(part(&json, end, Place::end_of(&json)));
+        let moved = |place: Place| Place((place.0 + version.1.0).saturating_sub(end.0));
+        let layout = Layout {
+            version,
+            managed: start,
+            metadata_end: moved(self.layout.metadata_end),
+            status: moved(self.layout.status),
+            ..self.layout
+        };
+        Self { rv, json: Packed::whole(&out), layout, ..self.clone() }
     }
 
     /// The whole object as clients see it.
