@@ -1,0 +1,6 @@
+mod kit;
+mod properties;
+mod scaling;
+mod storage;
+mod takeover;
+mod updating;
