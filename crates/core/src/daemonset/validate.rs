@@ -39,8 +39,11 @@ pub fn rule(change: &Change<'_>, _: &Context<'_>, found: &mut Vec<Violation>) {
         rules::int_or_percent_up_to_all(found, object, &["spec", "burstReplicas"]);
     }
     if change.old.is_some_and(|old| rules::differs_outside(old, object, CHANGEABLE)) {
-        let detail = "updates to daemonset spec for fields other than 'BurstReplicas', 'template', 'lifecycle', \
-             'scaleStrategy', 'updateStrategy', 'minReadySeconds', and 'revisionHistoryLimit' are forbidden";
+        let scale = if change.is_written_as("v1alpha1") { "" } else { "'scaleStrategy'," };
+        let detail = format!(
+            "updates to daemonset spec for fields other than 'BurstReplicas', 'template', 'lifecycle', {scale} \
+             'updateStrategy', 'minReadySeconds', and 'revisionHistoryLimit' are forbidden"
+        );
         found.push(Violation::forbidden("spec", detail));
     }
 }
@@ -94,16 +97,24 @@ fn rolling_update(change: &Change<'_>, found: &mut Vec<Violation>) {
                 let detail = "may not be set when maxUnavailable is non-zero";
                 found.push(Violation::invalid(path("maxSurge").join("."), surge, detail));
             }
-            (true, false) => rules::int_or_percent_up_to_all(found, object, &path("maxUnavailable")),
-            (false, true) => rules::int_or_percent_up_to_all(found, object, &path("maxSurge")),
-            (false, false) => {
+            (unavailable, surge) if unavailable || surge => {
+                for (field, is_given) in [("maxUnavailable", unavailable), ("maxSurge", surge)] {
+                    // The original takes anything in the other one, and then does nothing any more.
+                    if is_given || change.touches(&path(field)) {
+                        rules::int_or_percent_up_to_all(found, object, &path(field));
+                    }
+                }
+            }
+            _ => {
                 let detail = "cannot be 0 when maxSurge is 0";
                 found.push(Violation::required(path("maxUnavailable").join("."), detail));
             }
         }
     }
     if !matches!(kind, "" | "Standard" | "InPlaceIfPossible") {
-        let known = ["Standard", "InPlaceIfPossible"];
+        let known = ["Standard", "Surging", "InPlaceIfPossible"];
+        let has_surging = change.is_written_as("v1alpha1");
+        let known: Vec<&str> = known.into_iter().filter(|one| has_surging || *one != "Surging").collect();
         found.push(Violation::not_supported(path("rollingUpdateType").join("."), kind, &known));
     }
     rules::int_or_percent_up_to_all(found, object, &path("partition"));
@@ -124,10 +135,14 @@ fn is_zero(value: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use kruise_api::gates::Gates;
     use serde_json::json;
 
     use super::*;
-    use crate::admission::{Operation, kinds::tests_support::check};
+    use crate::admission::{
+        Operation,
+        kinds::tests_support::{answer, check},
+    };
 
     fn base() -> Value {
         json!({"apiVersion": "apps.kruise.io/v1beta1", "kind": "DaemonSet", "metadata": {"name": "fresh"}, "spec": {
@@ -206,6 +221,11 @@ mod tests {
         );
         rolling(json!({"maxUnavailable": 0, "maxSurge": 1}), "");
         rolling(json!({"maxSurge": 1}), "");
+        rolling(json!({"maxUnavailable": 1, "maxSurge": "0%"}), "");
+        let invalid = |field: &str, value: &str| format!("~.{field}: Invalid value: {value:?}: {PERCENT}");
+        rolling(json!({"maxUnavailable": 1, "maxSurge": "abc"}), &invalid("maxSurge", "abc"));
+        rolling(json!({"maxUnavailable": "x%", "maxSurge": 1}), &invalid("maxUnavailable", "x%"));
+        rolling(json!({"maxUnavailable": "", "maxSurge": 1}), &invalid("maxUnavailable", ""));
     }
 
     #[test]
@@ -236,6 +256,120 @@ mod tests {
             json!({"spec": {"burstReplicas": -1}}),
             "spec.burstReplicas: Invalid value: -1: must be greater than or equal to 0",
         );
+    }
+
+    /// What is accepted can be carried out: a number that only we refuse would stop everything, also the replacement of lost
+    /// pods.
+    #[test]
+    fn what_is_accepted_can_be_carried_out() {
+        let values = [
+            Value::Null,
+            json!(0),
+            json!(3),
+            json!(-1),
+            json!("abc"),
+            json!("x%"),
+            json!(""),
+            json!("%"),
+            json!("5"),
+            json!("0%"),
+            json!("50%"),
+            json!("101%"),
+            json!("-5%"),
+            json!("+5%"),
+            json!("99999999999999999999%"),
+            json!(i32::MAX),
+        ];
+        let carried_out = |change: Value| {
+            let (object, refusal) = answer(Operation::Create, &base(), &change);
+            let set = serde_json::from_value(object).unwrap();
+            let desired = super::super::Desired::of(&set, &Gates::default(), true);
+            assert!(!refusal.is_empty() || desired.is_ok(), "{change} is accepted: {desired:?}");
+            refusal.is_empty()
+        };
+        let mut accepted = 0;
+        for one in &values {
+            for other in &values {
+                let rolling =
+                    |members: Value| json!({"spec": {"updateStrategy": {"rollingUpdate": members}}});
+                accepted +=
+                    u32::from(carried_out(rolling(json!({"maxUnavailable": one, "maxSurge": other}))));
+                accepted += u32::from(carried_out(rolling(json!({"partition": one, "maxSurge": other}))));
+                let in_place = json!({"rollingUpdateType": "InPlaceIfPossible", "maxUnavailable": one, "maxSurge": other});
+                accepted += u32::from(carried_out(rolling(in_place)));
+            }
+            accepted += u32::from(carried_out(json!({"spec": {"burstReplicas": one, "minReadySeconds": 5}})));
+        }
+        assert!(accepted > 50, "{accepted}");
+    }
+
+    /// Path and detail of each violation. The value between them is printed by Go there and as JSON here.
+    fn essence(answer: &str) -> Vec<String> {
+        let inner = answer.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(answer);
+        let mut parts: Vec<String> = inner.split(", spec.").map(without_value).collect();
+        parts.sort();
+        parts
+    }
+
+    fn without_value(part: &str) -> String {
+        let part = part.trim_start_matches("spec.");
+        for kind in [": Invalid value: ", ": Unsupported value: "] {
+            let Some((path, rest)) = part.split_once(kind) else { continue };
+            let (mut depth, mut is_quoted) = (0, false);
+            for (at, letter) in rest.char_indices() {
+                match letter {
+                    '"' => is_quoted = !is_quoted,
+                    '{' | '[' | '(' if !is_quoted => depth += 1,
+                    '}' | ']' | ')' if !is_quoted => depth -= 1,
+                    ':' if depth == 0 && !is_quoted && rest[at..].starts_with(": ") => {
+                        return format!("{path}{kind}{}", &rest[at + 2..]);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        part.to_owned()
+    }
+
+    /// The number of a recorded answer, and what ours begins with where it differs on purpose.
+    const DEVIATIONS: &[(u32, &str)] = &[
+        // The original accepts these, and then makes no pod.
+        (30, "spec.updateStrategy.rollingUpdate.selector.matchLabels: Invalid value: \"bad key!\": "),
+        (31, "spec.burstReplicas: Invalid value: \"abc\": "),
+        (32, "spec.burstReplicas: Invalid value: -1: must be greater than or equal to 0"),
+        (73, "spec.updateStrategy.rollingUpdate.selector.matchLabels: Invalid value: \"bad key!\": "),
+        (74, "spec.burstReplicas: Invalid value: \"abc\": "),
+        (75, "spec.burstReplicas: Invalid value: -1: must be greater than or equal to 0"),
+    ];
+
+    /// DAEMONSET-14, DAEMONSET-27, DAEMONSET-29, DAEMONSET-34, DAEMONSET-38: answers recorded from the original. Two of its paths
+    /// are doubled; ours are not.
+    #[test]
+    fn answers_equal_those_of_the_original() {
+        let (mut count, mut problems) = (0, Vec::new());
+        for line in include_str!("../../tests/recorded/daemonset-validation.tsv").lines().skip(1) {
+            let cells: Vec<&str> = line.split('\t').collect();
+            let [number, operation, version, change, recorded] = cells.as_slice() else { panic!("{line}") };
+            let number: u32 = number.parse().unwrap();
+            let mut base = base();
+            base["apiVersion"] = format!("apps.kruise.io/{version}").into();
+            let operation = if *operation == "create" { Operation::Create } else { Operation::Update };
+            let (_, ours) = answer(operation, &base, &serde_json::from_str(change).unwrap());
+            let ours = if ours.is_empty() { "accepted".to_owned() } else { ours };
+            let expected = recorded
+                .replace(".rollingUpdate.rollingUpdate.type", ".rollingUpdate.rollingUpdateType")
+                .replace(".rollingUpdate.rollingUpdate.partition", ".rollingUpdate.partition");
+            let deviation = DEVIATIONS.iter().find(|(known, _)| *known == number);
+            let is_same = match deviation {
+                Some((_, start)) => ours.starts_with(start) && essence(&ours) != essence(&expected),
+                None => essence(&ours) == essence(&expected),
+            };
+            if !is_same {
+                problems.push(format!("{number} {version} {change}\n  {ours}\n  {recorded}"));
+            }
+            count += 1;
+        }
+        assert!(problems.is_empty() && count == 80, "{count} answers\n{}", problems.join("\n"));
     }
 
     #[test]

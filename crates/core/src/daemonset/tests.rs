@@ -1,0 +1,7 @@
+mod kit;
+mod managing;
+mod properties;
+mod reaching;
+mod standing;
+mod takeover;
+mod updating;
