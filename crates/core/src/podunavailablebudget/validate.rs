@@ -5,10 +5,11 @@ use kruise_api::{
     convert::annotation,
     json,
     kubernetes::validation::{Violation, label_selector},
-    podunavailablebudget::v1beta1::Operation,
+    podunavailablebudget::v1beta1::{Operation, PodUnavailableBudget, TargetReference},
 };
 use serde_json::Value;
 
+use super::overlap::overlaps;
 use crate::admission::{
     kinds::{Change, Context},
     rules,
@@ -19,7 +20,7 @@ const SELECTOR: &[&str] = &["spec", "selector"];
 const TOTAL: &[&str] = &["spec", "protectTotalReplicas"];
 
 /// Appends what is wrong.
-pub fn rule(change: &Change<'_>, _: &Context<'_>, found: &mut Vec<Violation>) {
+pub fn rule(change: &Change<'_>, context: &Context<'_>, found: &mut Vec<Violation>) {
     target(change.new, found);
     numbers(change.new, found);
     operations(change, found);
@@ -29,6 +30,39 @@ pub fn rule(change: &Change<'_>, _: &Context<'_>, found: &mut Vec<Violation>) {
         let detail = "selector and targetRef cannot be modified";
         found.push(Violation::required("spec.selector, targetRef", detail));
     }
+    if found.is_empty() {
+        found.extend(conflict(change, context));
+    }
+}
+
+/// The first other budget of the namespace that is about the same workload, or about labels that overlap.
+fn conflict(change: &Change<'_>, context: &Context<'_>) -> Option<Violation> {
+    let budget: PodUnavailableBudget = serde_json::from_value(change.new.clone()).ok()?;
+    let others = context.cluster.budgets(&change.request.namespace);
+    let name = json::text(change.new, &["metadata", "name"]).unwrap_or(&change.request.name);
+    others.iter().filter(|other| other.metadata.name.as_deref() != Some(name)).find_map(|other| {
+        let text = |field: &str| {
+            let other = other.metadata.name.as_deref().unwrap_or_default();
+            format!("pub.spec.{field} is in conflict with other PodUnavailableBudget {other}")
+        };
+        if let (Some(own), Some(target)) = (&budget.spec.target_ref, &other.spec.target_ref)
+            && (group(own), &own.kind, &own.name) == (group(target), &target.kind, &target.name)
+        {
+            let value = json::at(change.new, TARGET).cloned().unwrap_or_default();
+            return Some(Violation::invalid("spec.targetReference", value, text("targetReference")));
+        }
+        if let (Some(own), Some(selector)) = (&budget.spec.selector, &other.spec.selector)
+            && overlaps(own, selector)
+        {
+            let value = json::at(change.new, SELECTOR).cloned().unwrap_or_default();
+            return Some(Violation::invalid("spec.selector", value, text("selector")));
+        }
+        None
+    })
+}
+
+fn group(target: &TargetReference) -> &str {
+    target.api_version.as_deref().and_then(|version| version.split_once('/')).map_or("", |(group, _)| group)
 }
 
 fn target(object: &Value, found: &mut Vec<Violation>) {
@@ -89,7 +123,10 @@ fn operations(change: &Change<'_>, found: &mut Vec<Violation>) {
             found.push(Violation::not_supported(path, text, Operation::KNOWN));
         }
     }
-    let written = annotation(&change.request.object, PUB_PROTECT_OPERATIONS).unwrap_or_default();
+    // In later versions there is a field for it, and the annotation is read as far as it can be.
+    let is_oldest = change.request.kind.version == "v1alpha1";
+    let written = annotation(&change.request.object, PUB_PROTECT_OPERATIONS).filter(|_| is_oldest);
+    let written = written.unwrap_or_default();
     for text in written.split(',').map(str::trim).filter(|text| !text.is_empty()) {
         if !Operation::KNOWN.contains(&text) {
             let path = format!("metadata.annotations[{PUB_PROTECT_OPERATIONS}]");

@@ -1,0 +1,4 @@
+mod admission;
+mod counting;
+mod kit;
+mod race;
