@@ -1,0 +1,6 @@
+mod dividing;
+mod kit;
+mod planning;
+mod properties;
+mod revisions;
+mod takeover;
