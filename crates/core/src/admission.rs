@@ -44,6 +44,14 @@ pub struct Request {
     pub dry_run: bool,
 }
 
+impl Request {
+    /// The name of the object. API servers leave it out where they delete many at once, but send the object.
+    pub fn object_name(&self) -> &str {
+        let stored = || kruise_api::json::text(&self.old_object, &["metadata", "name"]);
+        Some(self.name.as_str()).filter(|name| !name.is_empty()).or_else(stored).unwrap_or_default()
+    }
+}
+
 /// What an object is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kind {
@@ -130,6 +138,24 @@ pub enum Answer {
         /// Why.
         message: String,
     },
+    /// Stop, with what can be read beside the message. Users match on messages, so what is new stands here.
+    Held {
+        /// The HTTP code that the person who asked gets.
+        code: u16,
+        /// Why.
+        message: String,
+        /// What the answer depends on, as `details.causes` of the status.
+        causes: Vec<Cause>,
+    },
+}
+
+/// One entry of `details.causes` of a refusal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// One word in CamelCase that programs may match.
+    pub reason: &'static str,
+    /// A sentence.
+    pub message: String,
 }
 
 impl Answer {
@@ -176,6 +202,18 @@ impl Answer {
     /// A budget or a spread could not be asked about a pod.
     pub fn pod_check_failed(error: impl ToString) -> Self {
         Self::Denied { code: 400, message: error.to_string() }
+    }
+
+    /// The same with more that is shown to the person who asked. A refusal says enough by itself.
+    #[must_use]
+    pub fn warned(self, more: Vec<String>) -> Self {
+        match self {
+            Self::Allowed { patch, mut warnings } => {
+                warnings.extend(more);
+                Self::Allowed { patch, warnings }
+            }
+            refused => refused,
+        }
     }
 
     /// Whether the request goes on.

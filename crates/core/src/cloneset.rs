@@ -21,12 +21,12 @@ pub mod validate;
 mod view;
 mod waits;
 
-pub use desired::{Desired, Error, Policy};
+pub use desired::{Desired, Error};
 pub use numbers::{Counts, Limits, Numbers, numbers};
-pub use observed::{Claim, Observed, Room, needs_nodes};
+pub use observed::{Claim, Observed, needs_nodes};
 pub use plan::{Plan, decide, plan};
-pub use purpose::{Part, Purpose};
-pub use status::{Failures, Standing, WAITING, status, status_write};
+pub use purpose::Purpose;
+pub use status::{Standing, has_failed_update, status, status_write};
 
 use crate::object::{ObjectRef, Resource};
 

@@ -113,6 +113,34 @@ pub fn workloadspread_workloads(data: &Data) -> Result<WorkloadWhiteList, Error>
     read(data, WORKLOADSPREAD_WHITE_LIST)
 }
 
+/// The keys that this program reads.
+pub const KEYS: [&str; 3] =
+    [SIDECARSET_PATCH_WHITE_LIST, PERSISTENT_POD_STATE_WHITE_LIST, WORKLOADSPREAD_WHITE_LIST];
+
+/// Why the text of a key cannot be read and counts as empty, selectors and regular expressions in it included.
+pub fn problem(data: &Data, key: &str) -> Option<String> {
+    let words = |error: Error| error.source.to_string();
+    match key {
+        SIDECARSET_PATCH_WHITE_LIST => match sidecarset_patches(data) {
+            Err(error) => Some(words(error)),
+            Ok(list) => list.rules.iter().find_map(PatchRule::problem),
+        },
+        PERSISTENT_POD_STATE_WHITE_LIST => persistent_pod_state_workloads(data).err().map(words),
+        WORKLOADSPREAD_WHITE_LIST => workloadspread_workloads(data).err().map(words),
+        _ => None,
+    }
+}
+
+impl PatchRule {
+    fn problem(&self) -> Option<String> {
+        let selector = self.selector.as_ref().and_then(|selector| selector.matcher().err());
+        let broken = || self.allowed_annotation_keys.iter().find(|one| regex::Regex::new(one).is_err());
+        selector
+            .map(|error| error.to_string())
+            .or_else(|| broken().map(|one| format!("{one:?} is no regular expression")))
+    }
+}
+
 fn read<T: DeserializeOwned + Default>(data: &Data, key: &'static str) -> Result<T, Error> {
     let Some(text) = data.get(key).filter(|text| !text.is_empty()) else { return Ok(T::default()) };
     serde_json::from_str(text)
@@ -189,6 +217,27 @@ mod tests {
         );
         let error = persistent_pod_state_workloads(&data(key, r#"{"workloads": "all"}"#)).unwrap_err();
         assert!(error.to_string().starts_with("key PPS_Watch_Custom_Workload_WhiteList"), "{error}");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named_key_by_key() {
+        let check = |key: &str, text: &str, expected: Option<&str>| {
+            assert_eq!(problem(&data(key, text), key).as_deref(), expected, "{text}");
+        };
+        for key in KEYS {
+            check(key, "", None);
+            check(key, "[", Some("EOF while parsing a list at line 1 column 1"));
+            assert_eq!(problem(&data(key, "["), "other"), None);
+        }
+        let patches = "SidecarSet_PatchPodMetadata_WhiteList";
+        let rule = |rule: &str| format!(r#"{{"rules":[{{"allowedAnnotationKeyExprs":["^a$"]}},{rule}]}}"#);
+        check(
+            patches,
+            &rule(r#"{"allowedAnnotationKeyExprs":["(a"]}"#),
+            Some("\"(a\" is no regular expression"),
+        );
+        let selector = r#"{"selector":{"matchExpressions":[{"key":"a","operator":"Foo"}]}}"#;
+        assert!(problem(&data(patches, &rule(selector)), patches).is_some());
     }
 
     #[test]

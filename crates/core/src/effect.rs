@@ -34,6 +34,15 @@ pub enum Effect {
         /// The change.
         patch: Patch,
     },
+    /// Asks whether the server would take a change, without making it.
+    Ask {
+        /// Which object.
+        target: Target,
+        /// `status`, `resize` and so on, or the object itself.
+        subresource: Option<&'static str>,
+        /// The change.
+        patch: Patch,
+    },
     /// Removes an object. One that is gone already, or is another object by now, is fine.
     Delete {
         /// Which one.
@@ -55,7 +64,9 @@ impl Effect {
     pub fn endpoint(&self) -> Option<Endpoint> {
         match self {
             Self::Create { resource, .. } => Some((*resource, None)),
-            Self::Patch { target, subresource, .. } => Some((target.resource, *subresource)),
+            Self::Patch { target, subresource, .. } | Self::Ask { target, subresource, .. } => {
+                Some((target.resource, *subresource))
+            }
             Self::Delete { target, .. } => Some((target.resource, None)),
             Self::Event(_) => None,
         }

@@ -215,19 +215,14 @@ pub struct Path {
     pub handler: Handler,
 }
 
-/// Every path that is served with these gates, aliases included.
+/// Every path that is served, aliases included, and who answers with these gates.
 ///
-/// Where certificates come from outside nobody takes webhooks of closed gates out of the configurations: their paths
-/// then let everything pass.
+/// Paths of closed gates are served too and let everything pass: while managers with different gates run side by side, and
+/// where nobody takes webhooks of closed gates out of the configurations, API servers still call them.
 pub fn paths(gates: &Gates) -> Vec<Path> {
-    let external = gates.enabled(Gate::EnableExternalCerts);
     let mut found: Vec<Path> = Vec::new();
     for webhook in ALL.iter().flat_map(|feature| feature.webhooks) {
-        let handler = match (webhook.when.holds(gates), external) {
-            (true, _) => webhook.handler,
-            (false, true) => Handler::Allow,
-            (false, false) => continue,
-        };
+        let handler = if webhook.when.holds(gates) { webhook.handler } else { Handler::Allow };
         for path in std::iter::once(&webhook.path).chain(webhook.aliases) {
             if !found.iter().any(|known| known.path == *path) {
                 found.push(Path { path, handler });

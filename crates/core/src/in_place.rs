@@ -7,7 +7,6 @@
 //! step is one write, decided from what is seen; a pod is made not ready strictly before its containers change, because
 //! that write comes in an earlier pass.
 
-mod base64;
 mod batch;
 mod compare;
 mod completion;
@@ -15,20 +14,27 @@ pub mod env_hash;
 mod image;
 mod metadata;
 mod refresh;
+mod refusals;
+mod rolling;
 mod start;
 pub mod state;
+mod take_back;
+pub mod validate;
 
 pub use compare::{Update, compare};
 pub use completion::{Completion, OtherImages, completion};
 pub use image::{is_same as is_same_image, normalised};
 pub use refresh::refresh;
+pub use refusals::{Refusal, Refusals};
+pub use rolling::{Changes, Next, Role, Rolling, Write};
 pub use start::{Labels, start};
+pub use take_back::{half_done, questions, take_back};
 
 use std::time::Duration;
 
 use kruise_api::annotations;
 
-use crate::{effect::Effect, pod::Pod};
+use crate::{effect::Effect, pod::Pod, text::Text};
 
 /// What decides how updates in place go, besides the pod and its revisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,8 +45,9 @@ pub struct Options {
     pub resize: bool,
     /// The server takes new amounts of cpu and memory at `pods/resize` only.
     pub resize_subresource: bool,
-    /// Other volume claim templates make an update in place impossible.
-    pub heed_claims: bool,
+    /// An annotation of revisions that an update in place cannot change: where two revisions have different values, the pod
+    /// has to be re-created.
+    pub fixed_annotation: Option<&'static str>,
     /// How long a pod is not ready before its containers change.
     pub grace: Duration,
 }
@@ -50,8 +57,11 @@ pub struct Options {
 pub struct Progress {
     /// The write.
     pub effect: Option<Effect>,
-    /// Whether this write changes the pod to its new revision; others only prepare or end that.
+    /// Whether this write is the first that changes containers, or all that changes. A write before it says nothing yet: the
+    /// server may refuse this one.
     pub starts: bool,
+    /// The revision whose update this write is a step of; nothing where it only ends one.
+    pub towards: Option<Text>,
     /// When to look again, if nothing happens before.
     pub wake_after: Option<Duration>,
 }
@@ -59,6 +69,17 @@ pub struct Progress {
 impl Progress {
     fn write(effect: Effect) -> Self {
         Self { effect: Some(effect), ..Self::default() }
+    }
+
+    /// A step of an update. `is_first` says whether no container was changed before.
+    fn step(effect: Effect, towards: &Text, is_first: bool) -> Self {
+        let resizes = matches!(&effect, Effect::Patch { subresource: Some(_), .. });
+        Self {
+            effect: Some(effect),
+            starts: is_first && !resizes,
+            towards: Some(towards.clone()),
+            wake_after: None,
+        }
     }
 }
 

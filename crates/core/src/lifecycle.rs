@@ -4,7 +4,7 @@
 
 use jiff::Timestamp;
 use kruise_api::{
-    annotations, labels,
+    annotations, json as fields, labels,
     lifecycle::{Hook, Lifecycle, State},
 };
 use serde_json::{Map, Value, json};
@@ -118,27 +118,75 @@ pub fn joined(effect: Effect, then: impl FnOnce() -> Option<Effect>) -> Effect {
     Effect::Patch { target, subresource: Some("status"), patch: Patch::Strategic(change) }
 }
 
+const BEFORE_DELETION: &str = "preDeleteHook";
+const BEFORE_UPDATE: &str = "preUpdateHook";
+
 fn reason(key: &str) -> Reason {
     Reason::new("Lifecycle", key)
 }
 
 /// Towards waiting for `preDelete`: first not ready, if that is wanted, then the state. Nothing when both are there.
 pub fn prepare_delete(pod: &Pod, hook: Option<&Hook>, now: Timestamp) -> Option<Effect> {
-    let held = marks_not_ready(hook).then(|| readiness::add(pod, &reason("preDeleteHook"), now)).flatten();
+    let held = marks_not_ready(hook).then(|| readiness::add(pod, &reason(BEFORE_DELETION), now)).flatten();
     held.or_else(|| write(pod, &State::PreparingDelete, now, None))
 }
 
 /// Towards waiting for `inPlaceUpdate`. A pod that was just updated gets the marks of the hook again, so that whoever
 /// handles it is asked again.
 pub fn prepare_update(pod: &Pod, hook: Option<&Hook>, now: Timestamp) -> Option<Effect> {
-    let held = marks_not_ready(hook).then(|| readiness::add(pod, &reason("preUpdateHook"), now)).flatten();
+    let held = marks_not_ready(hook).then(|| readiness::add(pod, &reason(BEFORE_UPDATE), now)).flatten();
     let again = hook.filter(|_| is(pod, &State::Updated));
     held.or_else(|| write(pod, &State::PreparingUpdate, now, again))
+}
+
+/// What a pod is prepared for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prepared {
+    /// Its deletion: a hook makes it not ready first.
+    Deletion,
+    /// Its update: a hook is asked, and may make it not ready.
+    Update,
+}
+
+/// What a write of this module prepares a pod for, where that takes the pod out of service or is the first step of its
+/// update.
+pub fn prepares(effect: &Effect) -> Option<Prepared> {
+    let Effect::Patch { target, subresource, patch: Patch::Strategic(change) } = effect else { return None };
+    if target.resource != POD {
+        return None;
+    }
+    match subresource {
+        None => {
+            let state = fields::text(change, &["metadata", "labels", labels::LIFECYCLE_STATE]);
+            (state == Some(State::PreparingUpdate.as_str())).then_some(Prepared::Update)
+        }
+        Some("status") => {
+            let held = readiness::held_by(change);
+            if held.contains(&reason(BEFORE_DELETION)) {
+                Some(Prepared::Deletion)
+            } else {
+                held.contains(&reason(BEFORE_UPDATE)).then_some(Prepared::Update)
+            }
+        }
+        Some(_) => None,
+    }
+}
+
+/// Whether a hook has made the pod not ready, for its deletion or its update.
+pub fn is_held(pod: &Pod) -> bool {
+    [BEFORE_DELETION, BEFORE_UPDATE].into_iter().any(|key| readiness::is_held(pod, &reason(key)))
 }
 
 /// Takes a deletion back.
 pub fn cancel_delete(pod: &Pod, now: Timestamp) -> Option<Effect> {
     write(pod, &State::PreparingNormal, now, None)
+}
+
+/// Ends the hold of a deletion that was taken back, or was never announced. Plan this only for a pod that nobody wants to
+/// delete.
+pub fn release_from_deletion(pod: &Pod, now: Timestamp) -> Option<Effect> {
+    let is_back = !is(pod, &State::PreparingDelete);
+    is_back.then(|| readiness::remove(pod, &reason("preDeleteHook"), now)).flatten()
 }
 
 /// The next write for a pod that nobody wants to update or delete now.
@@ -170,7 +218,7 @@ pub fn settle(
         Some(to) => write(pod, &to, now, None),
         // The hold ends after the state was written: a pod that is ready again must not look as if it still waited.
         None if matches!(state(pod), Some(State::Updated | State::Normal)) => {
-            readiness::remove(pod, &reason("preUpdateHook"), now)
+            readiness::remove(pod, &reason(BEFORE_UPDATE), now)
         }
         None => None,
     }

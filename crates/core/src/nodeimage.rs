@@ -12,7 +12,6 @@
 //! minutes while it pulls, however many images that are.
 
 mod news;
-mod node;
 mod plan;
 mod status;
 mod steps;
@@ -21,7 +20,6 @@ pub mod validate;
 mod view;
 
 pub use news::{delay, due, new_owners, of_job};
-pub use node::Node;
 pub use plan::{Observed, Plan, owners, plan, secrets};
 pub(crate) use steps::Steps;
 pub use view::{Answer, Image, NodeImage, PullSecret, Status, Tag, TagOwner, TagStatus};

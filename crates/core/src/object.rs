@@ -107,9 +107,15 @@ pub const SECRET: Resource = Resource::namespaced("", "v1", "Secret", "secrets")
 /// Claims of persistent volumes.
 pub const PERSISTENT_VOLUME_CLAIM: Resource =
     Resource::namespaced("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims");
+/// Storage classes.
+pub const STORAGE_CLASS: Resource =
+    Resource::cluster("storage.k8s.io", "v1", "StorageClass", "storageclasses");
 /// Revisions of workloads.
 pub const CONTROLLER_REVISION: Resource =
     Resource::namespaced("apps", "v1", "ControllerRevision", "controllerrevisions");
+
+/// Jobs of Kubernetes.
+pub const JOB: Resource = Resource::namespaced("batch", "v1", "Job", "jobs");
 
 /// Which object an event or an error is about, or who owns one.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,11 +5,13 @@
 //! it is needed.
 
 mod container;
+mod placement;
 
 pub use container::{
     Amounts, Environment, EphemeralContainer, FromMetadata, Port, ResizePolicy, Resources, Source,
     Termination,
 };
+pub use placement::NodeAffinity;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer};
@@ -63,6 +65,10 @@ pub struct Metadata {
     /// Who must agree before the object goes.
     #[serde(deserialize_with = "boxed")]
     pub finalizers: Box<[Text]>,
+    /// Something in the object that decides cannot be read: what it is or what is wanted of it. It exists and counts, as one
+    /// that does not serve, and nobody touches it.
+    #[serde(skip)]
+    pub unreadable: bool,
 }
 
 impl Metadata {
@@ -186,6 +192,27 @@ pub struct Spec {
     pub readiness_gates: Box<[ReadinessGate]>,
     /// `Always`, `OnFailure` or `Never`.
     pub restart_policy: Text,
+    /// The volumes that are claims.
+    #[serde(rename = "volumes", deserialize_with = "claim_volumes")]
+    pub claims: Box<[ClaimVolume]>,
+    /// Labels that its node must have.
+    #[serde(deserialize_with = "pairs")]
+    pub node_selector: Pairs,
+    /// Which nodes it demands by affinity.
+    #[serde(deserialize_with = "or_default")]
+    pub affinity: NodeAffinity,
+    /// Which taints it tolerates, as JSON: equal ones of many pods are one text.
+    #[serde(deserialize_with = "placement::json")]
+    pub tolerations: Text,
+}
+
+/// A volume of a pod that is a claim.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClaimVolume {
+    /// The name of the volume.
+    pub volume: Text,
+    /// The name of the claim.
+    pub claim: Text,
 }
 
 /// A container of a pod's spec.
@@ -289,6 +316,9 @@ pub struct ContainerStatus {
     /// Waiting, running or terminated.
     #[serde(deserialize_with = "or_default")]
     pub state: ContainerState,
+    /// How the run before ended.
+    #[serde(rename = "lastState", deserialize_with = "last_termination")]
+    pub last_termination: Option<Box<Terminated>>,
     /// How much cpu and memory it has, if the kubelet tells.
     pub resources: Option<Resources>,
 }
@@ -311,6 +341,8 @@ pub struct ContainerState {
 pub struct Waiting {
     /// One word.
     pub reason: Text,
+    /// A sentence.
+    pub message: Text,
 }
 
 /// Since when a container runs.
@@ -327,6 +359,8 @@ pub struct Running {
 pub struct Terminated {
     /// The code it ended with.
     pub exit_code: i32,
+    /// One word.
+    pub reason: Text,
 }
 
 impl Pod {
@@ -338,6 +372,11 @@ impl Pod {
     /// The condition of a type.
     pub fn condition(&self, condition_type: &str) -> Option<&Condition> {
         self.status.conditions.iter().find(|condition| condition.r#type == condition_type)
+    }
+
+    /// The node it is on or is meant for: a pod that waits for the scheduler may be bound to one by affinity.
+    pub fn node(&self) -> &Text {
+        if self.spec.node_name.is_empty() { &self.spec.affinity.node } else { &self.spec.node_name }
     }
 
     /// Whether the pod is neither finished nor being deleted.
@@ -361,9 +400,15 @@ impl Pod {
             ephemeral_containers,
             readiness_gates,
             restart_policy,
+            node_selector,
+            affinity,
+            tolerations,
+            claims,
         } = spec;
-        pool.share(node_name);
-        pool.share(restart_policy);
+        claims.iter_mut().for_each(|claim| pool.share(&mut claim.volume));
+        [node_name, restart_policy, tolerations].into_iter().for_each(|text| pool.share(text));
+        node_selector.share(pool);
+        affinity.share(pool);
         for container in containers.iter_mut().chain(init_containers.iter_mut()) {
             let Container { name, image, restart_policy, env, resources, resize_policy: _, ports } =
                 container;
@@ -403,14 +448,18 @@ impl Pod {
                 started: _,
                 restart_count: _,
                 state,
+                last_termination,
                 resources,
             } = container;
             if let Some(resources) = resources {
                 resources.share(pool);
             }
             [name, image, image_id].into_iter().for_each(|text| pool.share(text));
-            if let Some(Waiting { reason }) = &mut state.waiting {
+            if let Some(Waiting { reason, message: _ }) = &mut state.waiting {
                 pool.share(reason);
+            }
+            for ended in state.terminated.iter_mut().chain(last_termination.as_deref_mut()) {
+                pool.share(&mut ended.reason);
             }
         }
     }
@@ -427,6 +476,31 @@ pub(crate) fn boxed<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Box<[T]>, D::Error> {
     Ok(Option::<Vec<T>>::deserialize(deserializer)?.unwrap_or_default().into_boxed_slice())
+}
+
+fn claim_volumes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[ClaimVolume]>, D::Error> {
+    #[derive(Deserialize, Default)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Source {
+        claim_name: Text,
+    }
+    #[derive(Deserialize, Default)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Volume {
+        name: Text,
+        persistent_volume_claim: Option<Source>,
+    }
+    let volumes = Option::<Vec<Volume>>::deserialize(deserializer)?.unwrap_or_default();
+    let claim = |volume: Volume| {
+        let claim = volume.persistent_volume_claim?.claim_name;
+        Some(ClaimVolume { volume: volume.name, claim })
+    };
+    Ok(volumes.into_iter().filter_map(claim).collect())
+}
+
+fn last_termination<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<Terminated>>, D::Error> {
+    let state: ContainerState = or_default(deserializer)?;
+    Ok(state.terminated.map(Box::new))
 }
 
 fn pairs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Pairs, D::Error> {

@@ -3,8 +3,10 @@
 //! What came of it is remembered by a label on the revision. The label is written one pass after the jobs, when all of
 //! them are seen: a job that could not be made is tried again.
 
+use std::collections::BTreeMap;
+
 use kruise_api::{
-    imagepulljob,
+    annotations, imagepulljob,
     int_or_percent::IntOrString,
     labels,
     selector::{LabelSelector, Requirement},
@@ -36,7 +38,7 @@ pub struct Rollout<'a> {
     /// Its selector.
     pub selector: &'a LabelSelector,
     /// Where its pods come from.
-    pub current: &'a Revision,
+    pub before: &'a [&'a Revision],
     /// Where its pods go.
     pub update: &'a Revision,
     /// Whether pulling ahead saves something.
@@ -45,6 +47,33 @@ pub struct Rollout<'a> {
     pub parallelism: Option<IntOrString>,
     /// Seconds after which one pull counts as failed.
     pub timeout_seconds: Option<i32>,
+}
+
+/// What annotations of a workload say about pulling ahead.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wishes {
+    /// On how many nodes images are pulled at once.
+    pub parallelism: Option<IntOrString>,
+    /// Seconds after which one pull counts as failed.
+    pub timeout_seconds: Option<i32>,
+    /// How many updated pods must be ready first.
+    pub min_updated_ready: Option<IntOrString>,
+}
+
+impl Wishes {
+    /// Of annotations. What is no number counts as absent.
+    pub fn of(annotations: Option<&BTreeMap<String, String>>) -> Self {
+        let text = |key: &str| annotations?.get(key).map(String::as_str);
+        Self {
+            parallelism: text(annotations::IMAGE_PREDOWNLOAD_PARALLELISM)
+                .and_then(|text| text.parse().ok())
+                .map(IntOrString::Int),
+            timeout_seconds: text(annotations::IMAGE_PREDOWNLOAD_TIMEOUT_SECONDS)
+                .and_then(|text| text.parse().ok()),
+            min_updated_ready: text(annotations::IMAGE_PREDOWNLOAD_MIN_UPDATED_READY_PODS)
+                .map(|text| text.parse().map_or_else(|_| IntOrString::from(text), IntOrString::Int)),
+        }
+    }
 }
 
 /// The next step.
@@ -117,8 +146,8 @@ fn label(revision: &Revision, key: &str) -> Effect {
 }
 
 fn jobs(rollout: &Rollout<'_>) -> Vec<Job> {
-    let before = images(rollout.current);
-    let changed = images(rollout.update).into_iter().filter(|pair| !before.contains(pair));
+    let is_new = |pair: &(&str, &str)| rollout.before.iter().any(|before| !images(before).contains(pair));
+    let changed = images(rollout.update).into_iter().filter(is_new);
     changed.map(|(container, image)| job(rollout, container, image)).collect()
 }
 
@@ -166,9 +195,9 @@ fn job(rollout: &Rollout<'_>, container: &str, image: &str) -> Job {
     if !secrets.is_empty() {
         kruise_api::json::set(&mut spec, &["pullSecrets"], json!(secrets));
     }
-    let annotations = pairs("/metadata/annotations");
-    if !annotations.is_empty() {
-        kruise_api::json::set(&mut spec, &["sandboxConfig", "annotations"], annotations);
+    let of_template = pairs("/metadata/annotations");
+    if !of_template.is_empty() {
+        kruise_api::json::set(&mut spec, &["sandboxConfig", "annotations"], of_template);
     }
     let object = json!({
         "apiVersion": IMAGE_PULL_JOB.api_version(),

@@ -72,6 +72,17 @@ pub fn remove(pod: &Pod, reason: &Reason, now: Timestamp) -> Option<Effect> {
     Some(list_patch(pod, vec![written]))
 }
 
+/// Who holds a pod not ready after a change of its status that was made by [`add`].
+pub(crate) fn held_by(change: &Value) -> BTreeSet<Reason> {
+    let written = change.pointer("/status/conditions").and_then(Value::as_array);
+    let text = |condition: &Value, field: &str| {
+        condition.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let is_hold = |one: &&Value| text(one, "type") == KRUISE_POD_READY && text(one, "status") == "False";
+    let hold = written.into_iter().flatten().find(is_hold);
+    hold.map(|condition| reasons(&text(condition, "message"))).unwrap_or_default()
+}
+
 /// The `Ready` condition of a pod whose gate is False from now on, if that changes it. The kubelet finds the same a
 /// little later.
 pub fn ready_without(pod: &Pod, gate: &str, now: Timestamp) -> Option<Value> {

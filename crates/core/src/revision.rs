@@ -8,10 +8,12 @@
 mod claims;
 mod find;
 mod history;
+mod workload;
 
 pub use claims::hash as claim_hash;
 pub use find::{Content, Found, Owner, find, find_content};
 pub use history::{outdated, sort};
+pub use workload::{Revisions, inherited, is_on, label_of, pod_labels};
 
 use kruise_api::kubernetes::shape::{self, Unknown};
 use serde::{Deserialize, Deserializer};
@@ -22,6 +24,8 @@ use crate::{
     object::{CONTROLLER_REVISION, ObjectRef},
     pod::Metadata,
     sidecarset,
+    text::Pool,
+    uniteddeployment,
 };
 
 /// The longest part of a workload's name that goes into the name of a revision.
@@ -43,21 +47,12 @@ pub struct Revision {
 impl Revision {
     /// Reads a ControllerRevision. Data of another shape gives an empty template, which equals nothing.
     pub fn read(object: &Value) -> Result<Self, serde_json::Error> {
-        #[derive(Deserialize)]
-        struct Wire {
-            metadata: Metadata,
-            #[serde(default)]
-            revision: i64,
-            #[serde(default)]
-            data: Value,
-        }
-        let wire = Wire::deserialize(object)?;
-        let template = match (wire.data.pointer("/spec/template"), wire.data.get("spec")) {
-            (Some(template), _) => comparable(template),
-            (None, Some(spec)) => sidecarset::revision::comparable(spec),
-            (None, None) => Value::Null,
-        };
-        Ok(Self { metadata: wire.metadata, number: wire.revision, template })
+        Self::deserialize(object)
+    }
+
+    /// Makes equal texts one.
+    pub fn share(&mut self, pool: &mut Pool) {
+        self.metadata.share(pool);
     }
 
     /// The name.
@@ -73,7 +68,24 @@ impl Revision {
 
 impl<'de> Deserialize<'de> for Revision {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::read(&Value::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+        #[derive(Deserialize)]
+        struct Wire {
+            metadata: Metadata,
+            #[serde(default)]
+            revision: i64,
+            #[serde(default)]
+            data: Value,
+        }
+        let wire = Wire::deserialize(deserializer)?;
+        let template = match (wire.data.pointer("/spec/template"), wire.data.get("spec")) {
+            (Some(template), _) if uniteddeployment::revision::is_template(template) => {
+                uniteddeployment::revision::comparable(template)
+            }
+            (Some(template), _) => comparable(template),
+            (None, Some(spec)) => sidecarset::revision::comparable(spec),
+            (None, None) => Value::Null,
+        };
+        Ok(Self { metadata: wire.metadata, number: wire.revision, template })
     }
 }
 

@@ -62,12 +62,18 @@ pub fn update_order<'a>(waiting: &[&'a Pod], all: &[&Pod], strategy: &Strategy) 
 pub fn strategic_order<'a>(waiting: &[&'a Pod], all: &[&Pod], strategy: &Strategy) -> Vec<&'a Pod> {
     let mut pods = waiting.to_vec();
     pods.sort_by(|left, right| active_order(left, right).then_with(|| by_name(left, right)));
-    if !strategy.weights.is_empty() {
-        pods.sort_by_cached_key(|pod| Reverse(weight(pod, strategy)));
-    } else if !strategy.ordered_keys.is_empty() {
-        pods.sort_by_cached_key(|pod| level(pod, strategy));
-    }
+    sort_by_priority(&mut pods, strategy, |pod| Some(*pod));
     scatter(pods, all, &strategy.scatter)
+}
+
+/// Sorts by the weights or the numbers that a workload asks for. Equal ones keep their order. A place without a pod counts
+/// as a pod without labels.
+pub fn sort_by_priority<'p, T>(items: &mut [T], strategy: &Strategy, pod: impl Fn(&T) -> Option<&'p Pod>) {
+    if !strategy.weights.is_empty() {
+        items.sort_by_cached_key(|item| Reverse(pod(item).map_or(0, |pod| weight(pod, strategy))));
+    } else if !strategy.ordered_keys.is_empty() {
+        items.sort_by_cached_key(|item| pod(item).map_or((-1, Reverse(0)), |pod| level(pod, strategy)));
+    }
 }
 
 fn weight(pod: &Pod, strategy: &Strategy) -> i64 {

@@ -50,14 +50,28 @@ impl Handler {
             Self::MutatePod => pod::mutate(request, context),
             Self::ValidatePod => pod::validate(request, context),
             Self::Mutate(_) => kinds::mutate(request, context),
-            Self::Validate(_) if request.operation == Operation::Delete => {
-                protection::judge(Subject::Workload, request, context.gates, contents)
+            Self::Validate(kind) if request.operation == Operation::Delete => {
+                let answer = protection::judge(Subject::Workload, request, context.gates, contents);
+                with_warnings(answer, kind, request, context)
             }
-            Self::Validate(_) => kinds::validate(request, context),
-            Self::Protect(_, subject) => protection::judge(*subject, request, context.gates, contents),
+            Self::Validate(kind) => with_warnings(kinds::validate(request, context), kind, request, context),
+            Self::Protect(_, subject) => {
+                let answer = protection::judge(*subject, request, context.gates, contents);
+                answer.warned(protection::warnings(*subject, request, context.gates))
+            }
             Self::Allow => Answer::allowed(),
         }
     }
+}
+
+/// The kinds of our own that the label protects.
+const PROTECTED: [&str; 3] = ["CloneSet", "StatefulSet", "UnitedDeployment"];
+
+fn with_warnings(answer: Answer, kind: &str, request: &Request, context: &Context<'_>) -> Answer {
+    if !PROTECTED.contains(&kind) {
+        return answer;
+    }
+    answer.warned(protection::warnings(Subject::Workload, request, context.gates))
 }
 
 #[cfg(test)]

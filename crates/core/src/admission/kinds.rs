@@ -21,7 +21,10 @@ use kruise_api::{
     gates::{Gate, Gates},
     json,
     kubernetes::{defaults, shape, validation::Violation},
+    persistentpodstate::v1beta1::PersistentPodState,
+    podunavailablebudget::v1beta1::PodUnavailableBudget,
     sidecarset::v1beta1::SidecarSet,
+    workloadspread::v1beta1::WorkloadSpread,
 };
 use serde_json::Value;
 
@@ -29,10 +32,13 @@ use super::{Answer, Operation, Request, rules};
 use crate::{
     configuration::Data,
     object::ObjectKey,
-    pod::{Pairs, Pod},
+    pod::{Owner, Pairs, Pod},
     podprobemarker::Marker,
+    resourcedistribution::validate::TrialRefused,
     revision::Revision,
     sidecarset::Sets,
+    volume_claim::StorageClass,
+    workloadspread::Placed,
 };
 
 pub use table::TABLE;
@@ -57,6 +63,16 @@ pub struct Context<'a> {
 pub trait Cluster {
     /// A pod.
     fn pod(&self, _key: &ObjectKey) -> Option<Arc<Pod>> {
+        None
+    }
+
+    /// A storage class.
+    fn storage_class(&self, _name: &str) -> Option<Arc<StorageClass>> {
+        None
+    }
+
+    /// The storage class of claims that name none.
+    fn default_storage_class(&self) -> Option<Arc<StorageClass>> {
         None
     }
 
@@ -95,6 +111,41 @@ pub trait Cluster {
         Vec::new()
     }
 
+    /// The PodUnavailableBudgets of a namespace that can be read, sorted by name.
+    fn budgets(&self, _namespace: &str) -> Vec<Arc<PodUnavailableBudget>> {
+        Vec::new()
+    }
+
+    /// The PersistentPodStates of a namespace that can be read, sorted by name.
+    fn persistent_pod_states(&self, _namespace: &str) -> Vec<Arc<PersistentPodState>> {
+        Vec::new()
+    }
+
+    /// The controllers of the new pod of the request: its own first, then the controller of that one, and so on.
+    fn owners(&self) -> Vec<Owner> {
+        Vec::new()
+    }
+
+    /// Why the server would not take copies of a ResourceDistribution's resource, if it was asked and said so.
+    fn refused_trial(&self) -> Option<TrialRefused> {
+        None
+    }
+
+    /// The WorkloadSpreads of a namespace that can be read, sorted by name.
+    fn spreads(&self, _namespace: &str) -> Vec<Arc<WorkloadSpread>> {
+        Vec::new()
+    }
+
+    /// The workload of the WorkloadSpread of the request, where a patch of it is tried on the workload's template.
+    fn spread_workload(&self) -> Option<Arc<Value>> {
+        None
+    }
+
+    /// Where the new pod of the request goes, if a WorkloadSpread says so.
+    fn placed(&self) -> Option<Arc<Placed>> {
+        None
+    }
+
     /// The settings that need no restart, if there are any.
     fn configuration(&self) -> Option<Arc<Data>> {
         None
@@ -127,6 +178,8 @@ pub struct Entry {
     pub refusals: &'static [Refusal],
     /// What must hold for the fields. All of them run.
     pub rules: &'static [Rule],
+    /// What the writer should know of an object that is accepted.
+    pub advice: Option<Advice>,
 }
 
 impl Entry {
@@ -145,6 +198,9 @@ pub type Misfit = fn(&Value) -> Result<(), shape::Error>;
 pub type Refusal = fn(&Change<'_>, &Context<'_>) -> Option<Answer>;
 /// What is wrong with fields of an object.
 pub type Rule = fn(&Change<'_>, &Context<'_>, &mut Vec<Violation>);
+
+/// What the writer of an object should know.
+pub type Advice = fn(&Change<'_>) -> Vec<String>;
 
 /// An object that someone wants to make or change.
 #[derive(Clone, Copy, Debug)]
@@ -273,7 +329,36 @@ pub fn validate(request: &Request, context: &Context<'_>) -> Answer {
     }
     entry.templates.iter().for_each(|template| check_template(&mut found, template, &change, context));
     entry.rules.iter().for_each(|rule| rule(&change, context, &mut found));
-    Answer::checked(&found)
+    match (Answer::checked(&found), entry.advice) {
+        (Answer::Allowed { patch, warnings: _ }, Some(advice)) => {
+            Answer::Allowed { patch, warnings: advice(&change) }
+        }
+        (answer, _) => answer,
+    }
+}
+
+/// What the rules say against an object that is stored, as if it were new. Admission may refuse what we write because of
+/// such an object, and says so again until somebody changes it.
+pub fn stored_problem(
+    resource: crate::object::Resource,
+    object: &Value,
+    gates: &Gates,
+    allow_privileged: bool,
+    now: Timestamp,
+) -> Option<String> {
+    let mut object = object.clone();
+    json::set(&mut object, &["apiVersion"], resource.api_version());
+    json::set(&mut object, &["kind"], resource.kind);
+    let kind = super::Kind {
+        group: resource.group.to_owned(),
+        version: resource.version.to_owned(),
+        kind: resource.kind.to_owned(),
+    };
+    let request = Request { kind, object, ..Request::default() };
+    match validate(&request, &Context { gates, allow_privileged, now, seed: 0, cluster: &Empty }) {
+        Answer::Denied { message, .. } | Answer::Held { message, .. } => Some(message),
+        Answer::Allowed { .. } => None,
+    }
 }
 
 /// The entry of an object that is what the request says and whose templates fit their type.

@@ -17,7 +17,10 @@ use kruise_api::{
 use serde_json::Value;
 
 use super::{Answer, Operation, Request, kinds::Context};
-use crate::{enhanced_liveness::take, object::ObjectKey, podprobemarker};
+use crate::{
+    enhanced_liveness::take, object::ObjectKey, persistentpodstate, podprobemarker, podunavailablebudget,
+    workloadspread,
+};
 
 /// The places in the chain that changes a new pod, first to last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,8 +65,19 @@ pub struct Step {
 /// The steps that exist, in order.
 pub const STEPS: &[Step] = &[
     Step { position: Position::ReadinessGate, runs: |_| true, run: readiness::gate },
+    Step {
+        position: Position::WorkloadSpread,
+        runs: |gates| gates.enabled(Gate::WorkloadSpread),
+        run: workloadspread::step,
+    },
     Step { position: Position::SidecarSet, runs: |_| true, run: sidecars::inject },
     Step { position: Position::LaunchPriority, runs: |_| true, run: launch::order },
+    Step {
+        position: Position::UnavailableBudget,
+        runs: podunavailablebudget::is_on,
+        run: podunavailablebudget::stamp,
+    },
+    Step { position: Position::PersistentState, runs: |_| true, run: persistentpodstate::step },
     Step { position: Position::EnhancedLiveness, runs: take::runs, run: take::step },
     Step {
         position: Position::ServerlessProbes,
@@ -124,13 +138,12 @@ pub enum Touch {
     Evict,
 }
 
-/// The places in the chain that judges what is done to a pod, first to last.
+/// The places in the chain that judges what is done to a pod, first to last. Budgets are asked before all of these, because
+/// their answer is a write: whoever counts pods that go must not count one that a budget keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CheckPosition {
     /// WorkloadSpread counts pods that go.
     WorkloadSpread,
-    /// PodUnavailableBudget has the last word.
-    UnavailableBudget,
 }
 
 /// One check of the chain that judges what is done to a pod.
@@ -143,7 +156,7 @@ pub struct Check {
     pub run: fn(&Value, Touch, &PodContext<'_>) -> Result<Option<Answer>, String>,
 }
 
-/// The checks that exist, in order: budgets and spreads add theirs.
+/// The checks that exist, in order.
 pub const CHECKS: &[Check] = &[];
 
 /// Judges what is done to a pod.

@@ -65,6 +65,37 @@ pub fn judge(subject: Subject, request: &Request, gates: &Gates, contents: &Cont
     }
 }
 
+/// What people hear about the label when they set it, and when they delete an object that it does not protect.
+pub fn warnings(subject: Subject, request: &Request, gates: &Gates) -> Vec<String> {
+    let value =
+        |object: &'_ Value| json::text(object, &["metadata", "labels", DELETE_PROTECTION]).map(str::to_owned);
+    let (old, new) = (value(&request.old_object), value(&request.object));
+    let is_deleting = json::at(&request.old_object, &["metadata", "deletionTimestamp"]).is_some();
+    if !request.subresource.is_empty() || is_deleting {
+        return Vec::new();
+    }
+    let (told, is_deletion) = match request.operation {
+        Operation::Delete => (old, true),
+        Operation::Create | Operation::Update if new != old => (new, false),
+        _ => return Vec::new(),
+    };
+    let Some(told) = told else { return Vec::new() };
+    let label = format!("label {DELETE_PROTECTION}={told}");
+    if !gates.enabled(Gate::ResourcesDeletionProtection) {
+        let gate = Gate::ResourcesDeletionProtection.name();
+        return vec![format!("{label} protects nothing: feature gate {gate} is off")];
+    }
+    let why = match (told.as_str(), subject) {
+        (DELETE_PROTECTION_ALWAYS, _) => return Vec::new(),
+        (DELETE_PROTECTION_CASCADING, Subject::Plain) => {
+            format!("use {DELETE_PROTECTION_ALWAYS} for this kind")
+        }
+        (DELETE_PROTECTION_CASCADING, _) => return Vec::new(),
+        _ => format!("use {DELETE_PROTECTION_ALWAYS} or {DELETE_PROTECTION_CASCADING}"),
+    };
+    if is_deletion { Vec::new() } else { vec![format!("{label} protects nothing: {why}")] }
+}
+
 /// The value of the label, where this is a deletion that it can stop.
 fn wanted<'a>(request: &'a Request, gates: &Gates) -> Option<&'a str> {
     let object = &request.old_object;
@@ -202,6 +233,44 @@ mod tests {
         let failed = Contents { active_pods: Err("timeout".into()), ..none() };
         let said = "forbidden by ResourcesProtectionDeletion for list pods error: timeout";
         check(Subject::Namespace, &namespace, &gates(), failed, said);
+    }
+
+    #[track_caller]
+    fn check_warning(subject: Subject, request: &Request, gates: &Gates, expected: &[&str]) {
+        assert_eq!(warnings(subject, request, gates), expected);
+    }
+
+    /// PROTECTION-42, PROTECTION-46: nobody relies on a label that does nothing.
+    #[test]
+    fn a_label_that_protects_nothing_is_reported_when_it_is_set() {
+        let labelled =
+            |value: &str| json!({"metadata": {"labels": {"policy.kruise.io/delete-protection": value}}});
+        let set = |value: &str| Request {
+            operation: Operation::Update,
+            object: labelled(value),
+            old_object: json!({"metadata": {}}),
+            ..Request::default()
+        };
+        let off = "label policy.kruise.io/delete-protection=Always protects nothing: feature gate ResourcesDeletionProtection is off";
+        check_warning(Subject::Workload, &set("Always"), &Gates::default(), &[off]);
+        check_warning(Subject::Workload, &deletion("Always", json!({})), &Gates::default(), &[off]);
+        check_warning(Subject::Workload, &set("Always"), &gates(), &[]);
+        check_warning(Subject::Workload, &set("Cascading"), &gates(), &[]);
+        let plain =
+            "label policy.kruise.io/delete-protection=Cascading protects nothing: use Always for this kind";
+        check_warning(Subject::Plain, &set("Cascading"), &gates(), &[plain]);
+        let wrong =
+            "label policy.kruise.io/delete-protection=always protects nothing: use Always or Cascading";
+        check_warning(Subject::Namespace, &set("always"), &gates(), &[wrong]);
+        // Only who sets it hears of it.
+        let kept = Request { old_object: labelled("always"), ..set("always") };
+        check_warning(Subject::Namespace, &kept, &gates(), &[]);
+        check_warning(
+            Subject::Namespace,
+            &Request { operation: Operation::Create, ..Request::default() },
+            &gates(),
+            &[],
+        );
     }
 
     #[test]

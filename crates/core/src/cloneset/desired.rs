@@ -1,20 +1,26 @@
 //! The spec after defaulting: shares resolved, options decided.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
 
 use jiff::SignedDuration;
 use kruise_api::{
+    annotations::CLONESET_VOLUME_CLAIM_TEMPLATE_HASH,
     cloneset::v1beta1::RollingUpdate,
     gates::Gate,
-    int_or_percent::{IntOrPercent, IntOrString, Problem, Rounding},
+    int_or_percent::Rounding,
     lifecycle::Lifecycle,
-    rollout::{InPlaceUpdateStrategy, PodUpdatePolicy, UpdateType},
+    rollout::{InPlaceUpdateStrategy, UpdateType},
     selector::{LabelSelector, Matcher},
 };
 use serde_json::Value;
 
 use super::Observed;
-use crate::{in_place, text::Text, update_order::Strategy};
+use crate::{
+    in_place,
+    strategy::{self, InvalidNumber, Policy, resolve, seconds, share, spelled, template},
+    text::Text,
+    update_order::Strategy,
+};
 
 /// How many pods may be unavailable unless the spec says something else.
 const MAX_UNAVAILABLE: &str = "20%";
@@ -32,6 +38,8 @@ pub struct Desired {
     pub max_surge: i64,
     /// How many may be unavailable during an update.
     pub max_unavailable: i64,
+    /// Limits as the spec spells them, for people.
+    pub spelled: Spelled,
     /// How many may be unavailable while pods are added.
     pub scale_max_unavailable: i64,
     /// What happens to a pod that is updated; nothing when only deletions bring new pods.
@@ -68,15 +76,15 @@ pub struct Desired {
     pub progress_deadline: Option<SignedDuration>,
 }
 
-/// What happens to a pod that is updated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
-    /// It is replaced.
-    ReCreate,
-    /// It is changed in place where that is possible, else replaced.
-    InPlaceIfPossible,
-    /// It is changed in place or stays.
-    InPlaceOnly,
+/// Limits as the spec spells them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spelled {
+    /// `spec.updateStrategy.rollingUpdate.partition`.
+    pub partition: String,
+    /// `spec.updateStrategy.rollingUpdate.maxUnavailable`.
+    pub max_unavailable: String,
+    /// `spec.scaleStrategy.maxUnavailable`.
+    pub scale_max_unavailable: String,
 }
 
 /// A stored spec that cannot be carried out. Someone has to edit it.
@@ -92,13 +100,8 @@ pub enum Error {
     #[error("spec.selector is empty")]
     EmptySelector,
     /// A number that is none.
-    #[error("{field} is invalid")]
-    Number {
-        /// The field.
-        field: &'static str,
-        /// What is wrong with it.
-        source: kruise_api::int_or_percent::Error,
-    },
+    #[error(transparent)]
+    Number(#[from] InvalidNumber),
     /// A template without a pod.
     #[error("spec.template is no pod template")]
     Template,
@@ -117,37 +120,29 @@ impl Desired {
         let scale = spec.scale_strategy.clone().unwrap_or_default();
         let on_delete = strategy.kind == Some(UpdateType::OnDelete);
         let paused = rolling.paused == Some(true);
-        let share = |value: &Option<IntOrString>, default: IntOrString, field| {
-            match value.clone().unwrap_or(default).parse() {
-                // A share below zero is accepted where it rounds to zero.
-                Err(error) if error.problem == Problem::Negative => Ok(IntOrPercent::Int(0)),
-                parsed => parsed.map_err(|source| Error::Number { field, source }),
-            }
-        };
         let RollingUpdate { partition, max_surge, max_unavailable, .. } = &rolling;
-        let partition = share(partition, 0.into(), "spec.updateStrategy.rollingUpdate.partition")?;
-        let max_surge = share(max_surge, 0.into(), "spec.updateStrategy.rollingUpdate.maxSurge")?;
+        let spelled = Spelled {
+            partition: spelled(partition.as_ref(), "0"),
+            max_unavailable: spelled(max_unavailable.as_ref(), MAX_UNAVAILABLE),
+            scale_max_unavailable: spelled(scale.max_unavailable.as_ref(), "none"),
+        };
+        let partition = share(partition.as_ref(), 0, "spec.updateStrategy.rollingUpdate.partition")?;
+        let max_surge = share(max_surge.as_ref(), 0, "spec.updateStrategy.rollingUpdate.maxSurge")?;
         let max_unavailable = share(
-            max_unavailable,
-            MAX_UNAVAILABLE.into(),
+            max_unavailable.as_ref(),
+            MAX_UNAVAILABLE,
             "spec.updateStrategy.rollingUpdate.maxUnavailable",
         )?;
         let scale_max_unavailable =
-            share(&scale.max_unavailable, i64::from(i32::MAX).into(), "spec.scaleStrategy.maxUnavailable")?;
-        let of = |share: IntOrPercent, rounding| share.of(replicas, rounding).max(0);
-        let surge = if paused { 0 } else { of(max_surge, Rounding::Up) };
+            share(scale.max_unavailable.as_ref(), i64::from(i32::MAX), "spec.scaleStrategy.maxUnavailable")?;
+        let surge = if paused { 0 } else { resolve(max_surge, replicas, Rounding::Up) };
         let unavailable_rounding = if surge == 0 { Rounding::Up } else { Rounding::Down };
 
         if spec.selector.is_empty() {
             return Err(Error::EmptySelector);
         }
         let matcher = spec.selector.matcher().map_err(Error::Selector)?;
-        let mut template = spec.template.0.clone();
-        template.as_object_mut().ok_or(Error::Template)?.remove("$patch");
-        let containers = template.pointer("/spec/containers").and_then(Value::as_array);
-        if containers.is_none_or(Vec::is_empty) {
-            return Err(Error::Template);
-        }
+        let template = template(&spec.template.0).ok_or(Error::Template)?;
         let labels =
             template.pointer("/metadata/labels").and_then(Value::as_object).cloned().unwrap_or_default();
         let labels =
@@ -161,14 +156,15 @@ impl Desired {
             .flatten()
             .filter_map(|constraint| Some(constraint.get("topologyKey")?.as_str()?.to_owned()))
             .collect();
-        let policy = policy(rolling.pod_update_policy.as_ref());
+        let policy = Policy::from(rolling.pod_update_policy.as_ref());
         let claims = spec.volume_claim_templates.as_ref().and_then(|claims| claims.0.as_array().cloned());
         Ok(Self {
             replicas: i64::from(replicas),
             partition: i64::from(partition.kept_by_partition(replicas)),
             max_surge: surge,
-            max_unavailable: of(max_unavailable, unavailable_rounding),
-            scale_max_unavailable: of(scale_max_unavailable, Rounding::Up),
+            spelled,
+            max_unavailable: resolve(max_unavailable, replicas, unavailable_rounding),
+            scale_max_unavailable: resolve(scale_max_unavailable, replicas, Rounding::Up),
             policy: (!on_delete).then_some(policy),
             paused,
             min_ready: seconds(spec.min_ready_seconds),
@@ -194,30 +190,15 @@ impl Desired {
     }
 }
 
-fn seconds(number: Option<i32>) -> SignedDuration {
-    SignedDuration::from_secs(i64::from(number.unwrap_or(0)).max(0))
-}
-
-fn policy(policy: Option<&PodUpdatePolicy>) -> Policy {
-    match policy {
-        Some(PodUpdatePolicy::InPlaceIfPossible) => Policy::InPlaceIfPossible,
-        Some(PodUpdatePolicy::InPlaceOnly) => Policy::InPlaceOnly,
-        None | Some(PodUpdatePolicy::ReCreate | PodUpdatePolicy::Other(_)) => Policy::ReCreate,
-    }
-}
-
 fn in_place_options(
     seen: &Observed,
     policy: Policy,
     strategy: Option<&InPlaceUpdateStrategy>,
 ) -> in_place::Options {
-    let grace = strategy.and_then(|strategy| strategy.grace_period_seconds).unwrap_or(0);
+    let heeds_claims = seen.gates.enabled(Gate::RecreatePodWhenChangeVCTInCloneSetGate);
     in_place::Options {
-        env_from_metadata: seen.gates.enabled(Gate::InPlaceUpdateEnvFromMetadata),
-        resize: seen.gates.enabled(Gate::InPlaceWorkloadVerticalScaling),
-        resize_subresource: seen.resize_subresource,
-        heed_claims: seen.gates.enabled(Gate::RecreatePodWhenChangeVCTInCloneSetGate)
-            && policy != Policy::InPlaceOnly,
-        grace: Duration::from_secs(u64::try_from(grace).unwrap_or(0)),
+        fixed_annotation: (heeds_claims && policy != Policy::InPlaceOnly)
+            .then_some(CLONESET_VOLUME_CLAIM_TEMPLATE_HASH),
+        ..strategy::in_place_options(&seen.gates, seen.resize_subresource, strategy)
     }
 }

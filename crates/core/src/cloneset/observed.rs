@@ -1,16 +1,13 @@
 //! Everything a pass may know.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
 use kruise_api::{cloneset::v1beta1::CloneSet, gates::Gates};
 
 use crate::{
-    effect::Effect,
-    object::POD,
+    in_place::Refusals,
+    plan::WriteBudget,
     pod::{Metadata, Pairs, Pod},
     revision::Revision,
     text::Text,
@@ -40,8 +37,6 @@ pub struct Observed {
     pub jobs: Vec<Arc<Metadata>>,
     /// Labels of the nodes that its pods are on. Needed only if the template has spread constraints.
     pub nodes: BTreeMap<Text, Pairs>,
-    /// Names of pods that a budget does not let go now. Needed only with gate `PodUnavailableBudgetUpdateGate`.
-    pub protected: BTreeSet<Text>,
     /// The time.
     pub now: Timestamp,
     /// Which features are on.
@@ -50,48 +45,11 @@ pub struct Observed {
     pub exclude_preparing_delete: bool,
     /// Whether the server has `pods/resize`.
     pub resize_subresource: bool,
+    /// Updates in place that the server refused.
+    pub refusals: Refusals,
     /// How much may be written.
-    pub room: Room,
+    pub write_budget: WriteBudget,
     /// Makes the ids of new pods random. With the same seed the same pods give the same ids. Keep it until it is certain
     /// that a pod was made, so that trying again cannot make a second one and claims find their pod; change it then.
     pub seed: u64,
-}
-
-/// How many writes a pass may plan, for each resource that it writes to for each pod. What is beyond that is left to a
-/// later pass, which sees more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
-    /// To `pods`.
-    pub pods: usize,
-    /// To `pods/status`.
-    pub status: usize,
-}
-
-impl Default for Room {
-    /// No end of it.
-    fn default() -> Self {
-        Self { pods: usize::MAX, status: usize::MAX }
-    }
-}
-
-impl Room {
-    /// Takes the place of an effect. Tells whether there was one.
-    pub(super) fn take(&mut self, effect: &Effect) -> bool {
-        let left = match effect.endpoint() {
-            Some((POD, None)) => &mut self.pods,
-            Some((POD, Some("status"))) => &mut self.status,
-            _ => return true,
-        };
-        let fits = *left > 0;
-        *left = left.saturating_sub(1);
-        fits
-    }
-
-    /// What is left after these.
-    pub(super) fn after(mut self, effects: &[Effect]) -> Self {
-        for effect in effects {
-            self.take(effect);
-        }
-        self
-    }
 }

@@ -1,66 +1,28 @@
 //! What to do next.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use jiff::SignedDuration;
 use kruise_api::lifecycle::State;
 use serde_json::json;
 
 use super::{
-    CLONE_SET, Claim, Desired, Failures, Observed, Part, Purpose, Room, Standing, claims, pre_download,
-    scale, update,
-    view::{self, Revisions, View},
+    CLONE_SET, Claim, Desired, Observed, Purpose, Standing, claims, pre_download, scale, update,
+    view::{self, View},
 };
 use crate::{
+    availability::time_until_available,
     causes,
     effect::{Effect, Patch, Target},
-    lifecycle,
-    object::CONTROLLER_REVISION,
+    in_place, lifecycle, ownership,
+    plan::{self, Part, Step},
     pod::Pod,
-    revision::{self, Found},
+    revision::{self, Revision, Revisions},
     text::Text,
+    waiting::Reason,
 };
 
 /// What to do next, as data.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Plan {
-    /// The writes, in any order.
-    pub effects: Vec<Effect>,
-    /// What each of them is for, in the same order.
-    pub purposes: Vec<Purpose>,
-    /// When to look again, if nothing happens before.
-    pub wake_after: Option<Duration>,
-    /// Why something waits, with the numbers.
-    pub reasons: Vec<String>,
-    /// What cannot be done as things stand: errors without a write.
-    pub failures: Failures,
-}
-
-impl Plan {
-    pub(super) fn add(&mut self, effect: Effect, purpose: Purpose) {
-        self.effects.push(effect);
-        self.purposes.push(purpose);
-    }
-
-    /// Leaves what has no room to a later pass. Claims come a pass before their pods and belong to ids of this very plan:
-    /// then no pod may be left out.
-    fn keep_to(&mut self, mut room: Room, has_claims: bool) {
-        let both = std::mem::take(&mut self.effects).into_iter().zip(std::mem::take(&mut self.purposes));
-        let mut fits = true;
-        let kept = both.filter(|(effect, _)| {
-            // What follows another write goes or stays with it.
-            if !matches!(effect, Effect::Delete { follows: true, .. }) {
-                fits = room.take(effect) || (has_claims && matches!(effect, Effect::Create { .. }));
-            }
-            fits
-        });
-        (self.effects, self.purposes) = kept.unzip();
-    }
-
-    pub(super) fn wake(&mut self, after: Duration) {
-        self.wake_after = Some(self.wake_after.map_or(after, |known| known.min(after)));
-    }
-}
+pub type Plan = plan::Plan<Purpose>;
 
 /// Decides one safe step, and says how things stand: both from one look at the pods.
 pub fn decide(seen: &Observed) -> (Plan, Standing) {
@@ -68,8 +30,10 @@ pub fn decide(seen: &Observed) -> (Plan, Standing) {
         Ok(desired) => desired,
         Err(error) => {
             let error = causes::told(&error);
-            let failures = Failures { scale: Some(error.clone()), ..Failures::default() };
-            let plan = Plan { failures, reasons: vec![error.clone()], ..Plan::default() };
+            let mut plan = Plan::default();
+            let sentence = format!("the spec cannot be carried out: {error}");
+            plan.waits.add(Reason::SpecInvalid, sentence);
+            plan.fail(Part::Scale, error.as_str());
             return (plan, Standing::broken(error));
         }
     };
@@ -94,37 +58,33 @@ pub fn plan(seen: &Observed) -> Plan {
 fn next(view: &View<'_>, revisions: &Revisions<'_>) -> Plan {
     let mut plan = Plan::default();
     // A revision comes before everything that refers to it.
-    match &revisions.found {
-        Found::Missing(new) => {
-            let effect = Effect::Create {
-                resource: CONTROLLER_REVISION,
-                namespace: view.set.key.namespace.clone(),
-                object: new.object.clone(),
-            };
-            plan.add(effect, Purpose::Quiet(Part::Update));
-            return plan;
-        }
-        Found::Older(_, effect) => {
-            plan.add(effect.clone(), Purpose::Quiet(Part::Update));
-            return plan;
-        }
-        Found::Newest(_) => {}
+    if let Some(effect) = revisions.write(&view.set.key.namespace) {
+        plan.add(effect, Purpose::Quiet(Part::Update), "the template has no newest revision");
+        return plan;
     }
-    release(view, &mut plan);
-    pre_download::run(view, revisions, &mut plan);
-    let scaled = scale::run(view, revisions, &mut plan);
-    claims::clean_up(view, &scaled.ids, &mut plan);
-    update::run(view, revisions, scaled.stops, &mut plan);
-    forget_names(view, &mut plan);
-    truncate(view, revisions, &mut plan);
-    wake_when_ready(view, &mut plan);
-    plan.keep_to(view.seen.room, !view.desired.claims.is_empty());
+    plan.join(release(view));
+    plan.join(pre_download::run(view, revisions));
+    let scaled = scale::run(view, revisions);
+    plan.join(scaled.plan);
+    plan.join(claims::clean_up(view, &scaled.ids, &claims::deleted(&plan)));
+    plan.join(update::run(view, revisions, scaled.stops, &plan));
+    plan.join(forget_names(view));
+    plan.join(truncate(view, revisions));
+    let left = view.pods.iter();
+    let left = left.filter_map(|pod| time_until_available(pod, view.desired.min_ready, view.now())).min();
+    left.into_iter().for_each(|left| plan.wake(left));
+    plan.waits.wake_after().into_iter().for_each(|left| plan.wake(left));
+    // Claims come a reconcile before their pods and belong to ids of this very plan: then no pod may be left out.
+    let has_claims = !view.desired.claims.is_empty();
+    let must_stay = |step: &Step<Purpose>| has_claims && matches!(step.effect, Effect::Create { .. });
+    plan.keep_to(view.seen.write_budget, &must_stay);
     plan
 }
 
-/// Lets go of pods whose labels were changed. They run on without us, with their claims, which come first: once the pod
-/// is let go, nothing tells any more whose they are.
-fn release(view: &View<'_>, plan: &mut Plan) {
+/// Releases pods whose labels were changed. They run on without us, with their claims, which come first: once the pod is
+/// released, nothing shows any more whose they are.
+fn release(view: &View<'_>) -> Plan {
+    let mut plan = Plan::default();
     let has_claims = |pod: &&&Pod| {
         view::instance_id(&pod.metadata).is_some_and(|id| {
             let is_its = |claim: &Arc<Claim>| !claim.is_deleting() && view::instance_id(claim) == Some(id);
@@ -132,54 +92,45 @@ fn release(view: &View<'_>, plan: &mut Plan) {
         })
     };
     for pod in view.released.iter().filter(|pod| !has_claims(pod)) {
-        let change = json!({"metadata": {"ownerReferences": [{"$patch": "delete", "uid": view.set.uid}]}});
-        plan.add(lifecycle::patch(pod, change), Purpose::Quiet(Part::Scale));
+        let effect = ownership::release(pod, &view.set);
+        plan.add(effect, Purpose::Quiet(Part::Scale), "the selector does not match it any more");
     }
+    plan
 }
 
 /// Removes names from `podsToDelete` that are no active pods any more.
-fn forget_names(view: &View<'_>, plan: &mut Plan) {
+fn forget_names(view: &View<'_>) -> Plan {
+    let mut plan = Plan::default();
     let metadata = &view.seen.set.metadata;
     let names = view.seen.set.spec.scale_strategy.as_ref().map(|scale| scale.pods_to_delete.as_slice());
     let names = names.unwrap_or_default();
     let is_there = |name: &&String| view.pods.iter().any(|pod| pod.metadata.name == name.as_str());
     let kept: Vec<&String> = names.iter().filter(is_there).collect();
     if kept.len() == names.len() {
-        return;
+        return plan;
     }
     let target = Target::with_uid(CLONE_SET, view.set.key.clone(), view.set.uid.clone())
         .at_version(Text::from(metadata.resource_version.as_deref().unwrap_or_default()));
     let patch = Patch::Merge(json!({"spec": {"scaleStrategy": {"podsToDelete": kept}}}));
-    plan.add(Effect::Patch { target, subresource: None, patch }, Purpose::Quiet(Part::Housekeeping));
+    let effect = Effect::Patch { target, subresource: None, patch };
+    plan.add(effect, Purpose::Quiet(Part::Housekeeping), "a pod in podsToDelete is gone");
+    plan
 }
 
 /// Deletes revisions that nobody needs, beyond those that are kept for going back.
-fn truncate(view: &View<'_>, revisions: &Revisions<'_>, plan: &mut Plan) {
-    let is_live = |one: &revision::Revision| {
-        one.name() == revisions.update.name()
-            || one.name() == revisions.current.name()
-            || view.pods.iter().any(|pod| view::is_on(pod, one))
+fn truncate(view: &View<'_>, revisions: &Revisions<'_>) -> Plan {
+    // A pod whose update is under way may have to go back.
+    let updating = view.pods.iter().filter(|pod| lifecycle::is(pod, &State::Updating));
+    let left: Vec<Text> =
+        updating.filter_map(|pod| Some(in_place::state::read(pod).ok()??.previous_revision)).collect();
+    let is_used = |one: &Revision| {
+        left.iter().any(|left| *left == *one.name()) || view.pods.iter().any(|pod| revision::is_on(pod, one))
     };
-    for old in revision::outdated(&revisions.all, view.desired.history_limit, &is_live) {
-        let target = Target::with_uid(CONTROLLER_REVISION, old.metadata.key(), old.metadata.uid.clone());
-        plan.add(Effect::Delete { target, grace: None, follows: false }, Purpose::Quiet(Part::Housekeeping));
+    let mut plan = Plan::default();
+    for effect in revisions.truncate(view.desired.history_limit, &is_used) {
+        plan.add(effect, Purpose::Quiet(Part::Housekeeping), "beyond revisionHistoryLimit");
     }
-}
-
-/// Looks again when the next pod has been ready for long enough.
-fn wake_when_ready(view: &View<'_>, plan: &mut Plan) {
-    let left = view
-        .pods
-        .iter()
-        .filter(|pod| view::is_ready(pod) && lifecycle::is_in_service(pod) && !view.is_available(pod));
-    let left = left.filter_map(|pod| {
-        let ready = view::ready_for(pod, view.now())?;
-        Duration::try_from(view.desired.min_ready.saturating_sub(ready).max(SignedDuration::ZERO)).ok()
-    });
-    if let Some(left) = left.min() {
-        // A pod is available when it has been ready for longer than that.
-        plan.wake(left + Duration::from_millis(10));
-    }
+    plan
 }
 
 pub(super) fn is_preparing_delete(pod: &Pod) -> bool {

@@ -1,46 +1,46 @@
 //! When images are pulled ahead of an update of a CloneSet.
 
 use kruise_api::{
-    annotations,
     gates::Gate,
     int_or_percent::{IntOrString, Rounding},
     rollout::InPlaceUpdateStrategy,
 };
 
-use super::{
-    Part, Plan, Policy, Purpose,
-    view::{Revisions, View},
-};
+use super::{Plan, Purpose, view::View};
 use crate::{
     in_place,
+    plan::Part,
     pod::Metadata,
-    pre_download::{Rollout, Step, clean_up, next},
+    pre_download::{Rollout, Step, Wishes, clean_up, next},
+    revision::Revisions,
+    strategy::Policy,
 };
 
 /// An update of so few pods is over before a pull would be.
 const FEW: i64 = 3;
 
-pub(super) fn run(view: &View<'_>, revisions: &Revisions<'_>, plan: &mut Plan) {
+pub(super) fn run(view: &View<'_>, revisions: &Revisions<'_>) -> Plan {
+    let mut plan = Plan::default();
     if !view.gate(Gate::PreDownloadImageForInPlaceUpdate) || !view.gate(Gate::KruiseDaemon) {
-        return;
+        return plan;
     }
     let mut jobs: Vec<&Metadata> = view.seen.jobs.iter().map(AsRef::as_ref).collect();
     jobs.sort_by(|left, right| left.name.cmp(&right.name));
     if revisions.current.name() == revisions.update.name() {
         jobs.retain(|job| job.controller().is_some_and(|owner| owner.uid == view.set.uid));
         for effect in clean_up(&jobs) {
-            plan.add(effect, Purpose::Quiet(Part::Housekeeping));
+            plan.add(effect, Purpose::Quiet(Part::Housekeeping), "the update is complete");
         }
-        return;
+        return plan;
     }
     let settings = Settings::of(view);
     if settings.min_updated_ready > updated_ready(view, revisions) {
-        return;
+        return plan;
     }
     let rollout = Rollout {
         owner: &view.set,
         selector: &view.desired.selector,
-        current: &revisions.current,
+        before: &[&revisions.current],
         update: &revisions.update,
         is_worth_it: is_worth_it(view, revisions),
         parallelism: settings.parallelism,
@@ -48,13 +48,17 @@ pub(super) fn run(view: &View<'_>, revisions: &Revisions<'_>, plan: &mut Plan) {
     };
     match next(&rollout, &jobs) {
         Step::Nothing => {}
-        Step::Label(effect) => plan.add(effect, Purpose::Quiet(Part::Housekeeping)),
+        Step::Label(effect) => {
+            plan.add(effect, Purpose::Quiet(Part::Housekeeping), "nothing is left to pull ahead");
+        }
         Step::Create(jobs) => {
             for job in jobs {
-                plan.add(job.effect, Purpose::PullImage { job: job.name, image: job.image });
+                let purpose = Purpose::PullImage { job: job.name, image: job.image };
+                plan.add(job.effect, purpose, "nodes pull the image ahead of the update");
             }
         }
     }
+    plan
 }
 
 fn is_worth_it(view: &View<'_>, revisions: &Revisions<'_>) -> bool {
@@ -102,18 +106,11 @@ impl Settings {
             image_pre_download_min_updated_ready_pods,
             ..
         } = strategy.unwrap_or_default();
-        let annotation = |key: &str| set.metadata.annotations.as_ref()?.get(key).cloned();
-        let parallelism =
-            || annotation(annotations::IMAGE_PREDOWNLOAD_PARALLELISM)?.parse().ok().map(IntOrString::Int);
-        let timeout = || annotation(annotations::IMAGE_PREDOWNLOAD_TIMEOUT_SECONDS)?.parse().ok();
-        let minimum = || {
-            let text = annotation(annotations::IMAGE_PREDOWNLOAD_MIN_UPDATED_READY_PODS)?;
-            let share = text.parse().map_or_else(|_| IntOrString::from(text.as_str()), IntOrString::Int);
-            Some(share.parse().ok()?.of(replicas(view), Rounding::Up))
-        };
+        let wishes = Wishes::of(set.metadata.annotations.as_ref());
+        let minimum = || Some(wishes.min_updated_ready?.parse().ok()?.of(replicas(view), Rounding::Up));
         Self {
-            parallelism: image_pre_download_parallelism.or_else(parallelism),
-            timeout_seconds: image_pre_download_timeout_seconds.or_else(timeout),
+            parallelism: image_pre_download_parallelism.or(wishes.parallelism),
+            timeout_seconds: image_pre_download_timeout_seconds.or(wishes.timeout_seconds),
             min_updated_ready: image_pre_download_min_updated_ready_pods
                 .map(i64::from)
                 .or_else(minimum)

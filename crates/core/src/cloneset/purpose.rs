@@ -3,19 +3,9 @@
 use crate::{
     effect::{Event, Level},
     object::ObjectRef,
+    plan::{self, Part},
     text::Text,
 };
-
-/// The part of a pass that an effect belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
-    /// Adding and removing pods: a failure is the condition `FailedScale`.
-    Scale,
-    /// Updating pods: a failure is the condition `FailedUpdate`.
-    Update,
-    /// What can wait: a failure is logged.
-    Housekeeping,
-}
 
 /// What an effect is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +29,22 @@ pub enum Purpose {
         /// The revision.
         revision: Text,
     },
+    /// A step of an update in place before or after the one that changes the pod.
+    PrepareInPlace {
+        /// The pod.
+        pod: Text,
+        /// The revision.
+        revision: Text,
+    },
+    /// The server is asked whether it would take an update in place.
+    AskInPlace {
+        /// The pod.
+        pod: Text,
+        /// The revision.
+        revision: Text,
+    },
+    /// A pod goes back to the revision that it left, because the server refused the rest of its update.
+    TakeBackInPlace(Text),
     /// A pod is asked to go because of an update.
     ReCreate {
         /// The pod.
@@ -65,8 +71,19 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// The part it belongs to.
-    pub fn part(&self) -> Part {
+    /// The pod and the revision of a step of an update in place, or of a question about one.
+    pub fn in_place(&self) -> Option<(&Text, &Text)> {
+        match self {
+            Self::UpdateInPlace { pod, revision }
+            | Self::PrepareInPlace { pod, revision }
+            | Self::AskInPlace { pod, revision } => Some((pod, revision)),
+            _ => None,
+        }
+    }
+}
+
+impl plan::Purpose for Purpose {
+    fn part(&self) -> Part {
         match self {
             Self::CreatePod(_)
             | Self::CreateClaim(_)
@@ -74,14 +91,18 @@ impl Purpose {
             | Self::DeleteClaim(_)
             | Self::CleanUpClaim(_)
             | Self::MoveClaim(_) => Part::Scale,
-            Self::UpdateInPlace { .. } | Self::ReCreate { .. } | Self::Replace { .. } => Part::Update,
+            Self::UpdateInPlace { .. }
+            | Self::PrepareInPlace { .. }
+            | Self::AskInPlace { .. }
+            | Self::TakeBackInPlace(_)
+            | Self::ReCreate { .. }
+            | Self::Replace { .. } => Part::Update,
             Self::PullImage { .. } => Part::Housekeeping,
             Self::Quiet(part) => *part,
         }
     }
 
-    /// The events to send after the effect took place.
-    pub fn done(&self, set: &ObjectRef) -> Vec<Event> {
+    fn done(&self, set: &ObjectRef) -> Vec<Event> {
         // Who follows the original's events of an update sees both, as there.
         if let Self::Replace { pod, revision } = self {
             let (pod, revision) = (pod.clone(), revision.clone());
@@ -106,14 +127,16 @@ impl Purpose {
             | Self::DeleteClaim(_)
             | Self::CleanUpClaim(_)
             | Self::MoveClaim(_)
+            | Self::PrepareInPlace { .. }
+            | Self::AskInPlace { .. }
+            | Self::TakeBackInPlace(_)
             | Self::Replace { .. }
             | Self::Quiet(_) => return Vec::new(),
         };
         vec![event(set, Level::Normal, reason, message)]
     }
 
-    /// The event to send when the effect failed.
-    pub fn failed(&self, set: &ObjectRef, error: &str) -> Option<Event> {
+    fn failed(&self, set: &ObjectRef, error: &str) -> Option<Event> {
         let (reason, message) = match self {
             Self::CreatePod(pod) => ("FailedCreate", format!("failed to create pod: {error}, pod: {pod}")),
             Self::CreateClaim(claim) => {
@@ -125,7 +148,9 @@ impl Purpose {
             Self::DeleteClaim(claim) => ("FailedDelete", format!("failed to delete pvc {claim}: {error}")),
             Self::CleanUpClaim(claim) => ("FailedDelete", format!("failed to clean up PVC {claim}: {error}")),
             Self::MoveClaim(claim) => ("FailedUpdate", format!("failed to update PVC {claim}: {error}")),
-            Self::UpdateInPlace { pod, revision } => (
+            Self::UpdateInPlace { pod, revision }
+            | Self::PrepareInPlace { pod, revision }
+            | Self::AskInPlace { pod, revision } => (
                 "FailedUpdatePodInPlace",
                 format!("failed to update pod {pod} in-place(revision {revision}): {error}"),
             ),
@@ -139,9 +164,31 @@ impl Purpose {
                 let message = format!("failed to create ImagePullJob {job}: {error}");
                 return Some(event(set, Level::Normal, "FailedCreateImagePullJob", message));
             }
+            Self::TakeBackInPlace(pod) => (
+                "FailedUpdatePodInPlace",
+                format!("failed to take back the update of pod {pod} in-place: {error}"),
+            ),
             Self::Quiet(_) => return None,
         };
         Some(event(set, Level::Warning, reason, message))
+    }
+
+    fn quiet(part: Part) -> Self {
+        Self::Quiet(part)
+    }
+
+    fn takes_down(&self) -> Option<&Text> {
+        match self {
+            Self::UpdateInPlace { pod, .. }
+            | Self::PrepareInPlace { pod, .. }
+            | Self::ReCreate { pod, .. }
+            | Self::Replace { pod, .. } => Some(pod),
+            _ => None,
+        }
+    }
+
+    fn is_remembered(&self) -> bool {
+        self.in_place().is_some()
     }
 }
 

@@ -6,27 +6,22 @@ use jiff::SignedDuration;
 use kruise_api::{
     cloneset::v1beta1::{CloneSet, Status},
     condition::ProgressCondition,
-    selector::LabelSelector,
     time::Time,
 };
-use serde_json::json;
 
-use super::{
-    Desired, Observed, decide, reference,
-    view::{self, Revisions, View},
-};
+use super::{Desired, Observed, decide, reference, view::View};
 use crate::{
-    effect::{Effect, Patch, Target},
-    merge_patch,
-    object::ObjectRef,
-    revision::Found,
+    availability::is_ready,
+    conditions,
+    effect::Effect,
+    plan::Failures,
+    revision::{Found, Revisions, is_on},
+    waiting::{self, Reason, Waits},
 };
 
 /// The condition that adding or removing pods failed.
 pub(super) const FAILED_SCALE: &str = "FailedScale";
 const FAILED_UPDATE: &str = "FailedUpdate";
-/// The condition that something waits, with the reasons.
-pub const WAITING: &str = "Waiting";
 const PROGRESSING: &str = "Progressing";
 
 const AVAILABLE: &str = "CloneSetAvailable";
@@ -35,26 +30,9 @@ const PARTITION_AVAILABLE: &str = "ProgressPartitionAvailable";
 const EXCEEDED: &str = "ProgressDeadlineExceeded";
 const UPDATED: &str = "CloneSetUpdated";
 
-/// What failed in a pass.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Failures {
-    /// Adding or removing pods.
-    pub scale: Option<String>,
-    /// Updating pods.
-    pub update: Option<String>,
-}
-
-impl Failures {
-    /// Both: those of the plan itself, and those of its effects.
-    #[must_use]
-    pub fn or(self, other: Self) -> Self {
-        Self { scale: self.scale.or(other.scale), update: self.update.or(other.update) }
-    }
-}
-
 /// The status after a pass that saw this, failed so, and has these reasons to wait.
-pub fn status(seen: &Observed, failures: &Failures, reasons: &[String]) -> Status {
-    decide(seen).1.status(seen, failures, reasons)
+pub fn status(seen: &Observed, failures: &Failures, waits: &Waits) -> Status {
+    decide(seen).1.status(seen, failures, waits)
 }
 
 /// How the pods of a set stand, as a pass saw them: what a status is made of, once it is known what failed.
@@ -83,45 +61,55 @@ impl Standing {
 
     /// The status after the pass that saw this, failed so, and has these reasons to wait. It is written only when it
     /// differs.
-    pub fn status(&self, seen: &Observed, failures: &Failures, reasons: &[String]) -> Status {
+    pub fn status(&self, seen: &Observed, failures: &Failures, waits: &Waits) -> Status {
         let previous = seen.set.status.clone().unwrap_or_default();
         let counted = match &self.0 {
             Ok(counted) => counted,
-            Err(error) => return broken(seen, previous, error),
+            Err(error) => return broken(seen, previous, error, waits),
         };
         let mut status = Status { conditions: previous.conditions.clone(), ..counted.status.clone() };
         set_failure(&mut status, FAILED_SCALE, failures.scale.as_deref(), seen);
         set_failure(&mut status, FAILED_UPDATE, failures.update.as_deref(), seen);
         set_progress(&mut status, &previous, counted, seen);
-        set_waiting(&mut status, reasons, seen);
+        let mut waits = waits.clone();
+        let late = conditions::get(&status.conditions, PROGRESSING);
+        if late.is_some_and(|late| late.reason.as_deref() == Some(EXCEEDED)) {
+            let seconds = counted.deadline.unwrap_or_default().as_secs();
+            let revision = status.update_revision.as_deref().unwrap_or_default();
+            let sentence =
+                format!("revision {revision} has not progressed for progressDeadlineSeconds {seconds}");
+            waits.add(Reason::DeadlineExceeded, sentence);
+        }
+        waiting::set_condition(&mut status.conditions, &waits, seen.now);
         status
     }
 
     /// How long until the deadline of a running update.
     pub(super) fn deadline(&self, seen: &Observed) -> Option<Duration> {
         let deadline = self.0.as_ref().ok()?.deadline?;
-        let status = self.status(seen, &Failures::default(), &[]);
-        let condition = status.conditions.iter().find(|condition| condition.kind == PROGRESSING)?;
+        let status = self.status(seen, &Failures::default(), &Waits::default());
+        let condition = conditions::get(&status.conditions, PROGRESSING)?;
         let start = condition.last_update_time.filter(|_| condition.reason.as_deref() == Some(UPDATED))?;
         let left = deadline.saturating_sub(seen.now.duration_since(start.0)).max(SignedDuration::ZERO);
         Some(Duration::try_from(left).ok()? + Duration::from_secs(1))
     }
 }
 
-/// The write that brings a status up to date, if one is needed. Nobody else writes it, so it needs no version.
+/// Whether the last pass failed to update pods.
+pub fn has_failed_update(status: &Status) -> bool {
+    conditions::is_true(&status.conditions, FAILED_UPDATE)
+}
+
+/// The write that brings a status up to date, if one is needed.
 pub fn status_write(set: &CloneSet, status: &Status) -> Option<Effect> {
-    let value = |status: &Status| serde_json::to_value(status).unwrap_or_default();
-    let before = set.status.as_ref().map(value).unwrap_or_default();
-    let change = merge_patch::between(&before, &value(status))?;
-    let ObjectRef { resource, key, uid } = reference(set);
-    let patch = Patch::Merge(json!({"status": change}));
-    Some(Effect::Patch { target: Target::with_uid(resource, key, uid), subresource: Some("status"), patch })
+    conditions::status_write(&reference(set), set.status.as_ref(), status)
 }
 
 /// A spec that cannot be carried out is told, and the rest stays as it was.
-fn broken(seen: &Observed, mut status: Status, error: &str) -> Status {
+fn broken(seen: &Observed, mut status: Status, error: &str, waits: &Waits) -> Status {
     status.observed_generation = seen.set.metadata.generation;
     set_failure(&mut status, FAILED_SCALE, Some(error), seen);
+    waiting::set_condition(&mut status.conditions, waits, seen.now);
     status
 }
 
@@ -134,13 +122,13 @@ fn counted(view: &View<'_>, revisions: &Revisions<'_>) -> Status {
         update_revision: Some(update.to_owned()),
         current_revision: Some(revisions.current.name().to_owned()),
         collision_count: Some(previous.unwrap_or(0)),
-        label_selector: Some(selector_text(&view.desired.selector)),
+        label_selector: Some(view.desired.selector.text()),
         ..Status::default()
     };
     let mut updated_available = 0;
     for pod in &view.pods {
-        let is_new = i32::from(view::is_on(pod, &revisions.update));
-        let (is_ready, is_available) = (i32::from(view::is_ready(pod)), i32::from(view.is_available(pod)));
+        let is_new = i32::from(is_on(pod, &revisions.update));
+        let (is_ready, is_available) = (i32::from(is_ready(pod)), i32::from(view.is_available(pod)));
         status.replicas += 1;
         status.ready_replicas += is_ready;
         status.available_replicas += is_available;
@@ -154,46 +142,18 @@ fn counted(view: &View<'_>, revisions: &Revisions<'_>) -> Status {
     if status.updated_replicas == status.replicas && i64::from(status.replicas) == view.desired.replicas {
         status.current_revision = Some(update.to_owned());
     }
-    // The original leaves these two out when they are zero.
-    status.updated_available_replicas = Some(updated_available).filter(|count| *count != 0);
-    status.expected_updated_replicas = status.expected_updated_replicas.filter(|count| *count != 0);
+    status.updated_available_replicas = Some(updated_available);
     status
 }
 
 fn set_failure(status: &mut Status, kind: &str, message: Option<&str>, seen: &Observed) {
-    let Some(message) = message else {
-        status.conditions.retain(|condition| condition.kind != kind);
-        return;
-    };
-    let now = Some(Time(seen.now));
-    match status.conditions.iter_mut().find(|condition| condition.kind == kind) {
-        Some(condition) => {
-            if condition.status != "True" {
-                condition.last_transition_time = now;
-            }
-            condition.status = "True".to_owned();
-            condition.message = Some(message.to_owned());
-        }
-        None => status.conditions.push(ProgressCondition {
-            kind: kind.to_owned(),
-            status: "True".to_owned(),
-            last_transition_time: now,
-            message: Some(message.to_owned()),
-            ..ProgressCondition::default()
-        }),
-    }
-}
-
-/// Why something waits. One condition for all reasons: users look at one place.
-fn set_waiting(status: &mut Status, reasons: &[String], seen: &Observed) {
-    let message = (!reasons.is_empty()).then(|| reasons.join("; "));
-    set_failure(status, WAITING, message.as_deref(), seen);
+    conditions::set_failure(&mut status.conditions, kind, None, message, seen.now);
 }
 
 fn set_progress(status: &mut Status, previous: &Status, counted: &Counted, seen: &Observed) {
-    let before = status.conditions.iter().find(|condition| condition.kind == PROGRESSING).cloned();
+    let before = conditions::get(&status.conditions, PROGRESSING).cloned();
     let Some(deadline) = counted.deadline else {
-        status.conditions.retain(|condition| condition.kind != PROGRESSING);
+        conditions::remove(&mut status.conditions, PROGRESSING);
         return;
     };
     let is_same_revision = previous.update_revision == status.update_revision;
@@ -217,10 +177,7 @@ fn set_progress(status: &mut Status, previous: &Status, counted: &Counted, seen:
         reason: Some(reason.to_owned()),
         message: Some(message),
     };
-    match status.conditions.iter_mut().find(|condition| condition.kind == PROGRESSING) {
-        Some(known) => *known = condition,
-        None => status.conditions.push(condition),
-    }
+    conditions::put(&mut status.conditions, condition);
 }
 
 /// Where the update stands. `before` is the last answer for the same revision.
@@ -257,24 +214,4 @@ fn progress(
         return (EXCEEDED, format!("CloneSet revision {revision} has timed out progressing"));
     }
     (UPDATED, "CloneSet is progressing".to_owned())
-}
-
-/// A selector as people and autoscalers write it.
-fn selector_text(selector: &LabelSelector) -> String {
-    let labels = selector.match_labels.iter().map(|(key, value)| (key, format!("{key}={value}")));
-    let expressions = selector.match_expressions.iter().map(|one| {
-        let mut values = one.values.clone();
-        values.sort();
-        let (key, values) = (&one.key, values.join(","));
-        let text = match one.operator.as_str() {
-            "In" => format!("{key} in ({values})"),
-            "NotIn" => format!("{key} notin ({values})"),
-            "DoesNotExist" => format!("!{key}"),
-            _ => key.clone(),
-        };
-        (key, text)
-    });
-    let mut parts: Vec<(&String, String)> = labels.chain(expressions).collect();
-    parts.sort_by(|left, right| left.0.cmp(right.0));
-    parts.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(",")
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use json_patch::PatchOperation;
 use kruise_api::{
     gates::Gate,
     int_or_percent::{IntOrString, Percent, Problem, Rounding},
@@ -16,8 +15,9 @@ use crate::{
         kinds::{Change, Context},
         rules,
     },
+    in_place,
     object::ObjectKey,
-    revision, update_order,
+    update_order,
 };
 
 const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
@@ -58,31 +58,10 @@ fn update(change: &Change<'_>, context: &Context<'_>, found: &mut Vec<Violation>
 }
 
 /// The first change of a template that needs a new pod.
-fn impossible_in_place(old: &Value, new: &Value, context: &Context<'_>) -> Option<(String, String)> {
-    let spec = |object: &Value| {
-        let template = json::at(object, &["spec", "template"]).cloned().unwrap_or_default();
-        revision::comparable(&template).get("spec").cloned().unwrap_or_default()
-    };
+fn impossible_in_place(old: &Value, new: &Value, context: &Context<'_>) -> Option<(&'static str, String)> {
+    let template = |object: &Value| json::at(object, &["spec", "template"]).cloned().unwrap_or_default();
     let resize = context.gates.enabled(Gate::InPlaceWorkloadVerticalScaling);
-    let operations = json_patch::diff(&spec(old), &spec(new));
-    operations.iter().find_map(|operation| {
-        let (operation, pointer) = match operation {
-            PatchOperation::Add(step) => ("add", &step.path),
-            PatchOperation::Remove(step) => ("remove", &step.path),
-            PatchOperation::Replace(step) => ("replace", &step.path),
-            // A difference moves, copies and tests nothing.
-            PatchOperation::Move(_) | PatchOperation::Copy(_) | PatchOperation::Test(_) => return None,
-        };
-        let (operation, pointer) = (operation.to_owned(), pointer.to_string());
-        let parts: Vec<&str> = pointer.split('/').skip(1).collect();
-        let allowed = operation == "replace"
-            && match parts.as_slice() {
-                ["containers", _, "image"] => true,
-                ["containers", _, "resources", "requests" | "limits", "cpu" | "memory"] => resize,
-                _ => false,
-            };
-        (!allowed).then_some((operation, pointer))
-    })
+    in_place::validate::impossible(&template(old), &template(new), resize)
 }
 
 fn template(new: &Value, found: &mut Vec<Violation>) {

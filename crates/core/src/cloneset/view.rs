@@ -3,22 +3,17 @@
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
-use kruise_api::{
-    annotations::{CLONESET_VOLUME_CLAIM_TEMPLATE_HASH, LAST_APPLIED_CONFIGURATION},
-    conditions::IN_PLACE_UPDATE_READY,
-    gates::Gate,
-    labels,
-    lifecycle::State,
-};
+use kruise_api::{annotations::CLONESET_VOLUME_CLAIM_TEMPLATE_HASH, gates::Gate, labels, lifecycle::State};
 use serde_json::{Map, Value};
 
 use super::{Counts, Desired, Limits, Observed, reference};
 use crate::{
-    in_place::OtherImages,
+    availability::is_available,
     lifecycle,
     object::ObjectRef,
-    pod::{Condition, Metadata, Pod},
-    revision::{self, Found, Revision},
+    ownership::{self, Pods},
+    pod::{Metadata, Pod},
+    revision::{self, Revision, Revisions},
     specified_delete,
     text::Text,
 };
@@ -36,77 +31,31 @@ pub(super) struct View<'a> {
     pub(super) released: Vec<&'a Pod>,
 }
 
-/// The revisions of a set.
-pub(super) struct Revisions<'a> {
-    /// Those that exist and belong to it, from old to new.
-    pub(super) all: Vec<&'a Revision>,
-    /// Where the revision of the template was found.
-    pub(super) found: Found<'a>,
-    /// The revision of the template.
-    pub(super) update: Revision,
-    /// The one that all pods had before.
-    pub(super) current: Revision,
-}
-
 impl<'a> View<'a> {
     pub(super) fn new(seen: &'a Observed, desired: &'a Desired) -> Self {
-        let mut view = Self {
-            seen,
-            desired,
-            set: reference(&seen.set),
-            pods: Vec::new(),
-            inactive: Vec::new(),
-            released: Vec::new(),
-        };
-        let mut pods: Vec<&Pod> = seen.pods.iter().map(AsRef::as_ref).collect();
-        pods.sort_by(|left, right| left.metadata.name.cmp(&right.metadata.name));
-        for pod in pods {
-            if pod.metadata.is_deleting() || pod.status.phase == "Succeeded" || pod.status.phase == "Failed" {
-                view.inactive.push(pod);
-            } else if desired.matcher.accepts(|key| pod.metadata.labels.text(key)) {
-                view.pods.push(pod);
-            } else {
-                view.released.push(pod);
-            }
-        }
-        view
+        let set = reference(&seen.set);
+        let Pods { active, inactive, released, orphans: _ } =
+            ownership::sort(&seen.pods, &set, &desired.matcher);
+        Self { seen, desired, set, pods: active, inactive, released }
     }
 
     pub(super) fn revisions(&self) -> Revisions<'a> {
-        let is_ours = |revision: &&Revision| {
-            let owner = revision.metadata.controller();
-            owner.is_none_or(|owner| owner.uid == self.set.uid)
-                && self.desired.matcher.accepts(|key| revision.metadata.labels.text(key))
-        };
-        let mut all: Vec<&Revision> = self.seen.revisions.iter().map(AsRef::as_ref).filter(is_ours).collect();
-        revision::sort(&mut all);
-        let status = self.seen.set.status.clone().unwrap_or_default();
-        let annotations: Map<String, Value> = self
-            .seen
-            .set
-            .metadata
-            .annotations
-            .iter()
-            .flatten()
-            .filter(|(key, _)| *key != LAST_APPLIED_CONFIGURATION)
-            .map(|(key, value)| (key.clone(), value.as_str().into()))
-            .collect();
+        let status = self.seen.set.status.as_ref();
         let owner = revision::Owner {
             reference: &self.set,
-            annotations: annotations.into(),
-            collision_count: status.collision_count.unwrap_or(0),
+            annotations: revision::inherited(self.seen.set.metadata.annotations.iter().flatten()),
+            collision_count: status.and_then(|status| status.collision_count).unwrap_or(0),
             follows: Some((CLONESET_VOLUME_CLAIM_TEMPLATE_HASH, revision::claim_hash(&self.desired.claims))),
+            hash_label: labels::REVISION_HASH,
         };
-        let taken = |name: &str| self.seen.revisions.iter().any(|known| known.name() == name);
-        let found = revision::find(&owner, &self.desired.template, &all, &taken);
-        let update = match &found {
-            Found::Newest(revision) | Found::Older(revision, _) => (*revision).clone(),
-            Found::Missing(new) => Revision::from(new.as_ref()),
-        };
-        let current =
-            status.current_revision.as_deref().and_then(|name| all.iter().find(|one| one.name() == name));
-        let current = current.map_or_else(|| update.clone(), |current| (*current).clone());
-        Revisions { all, found, update, current }
+        let current = status.and_then(|status| status.current_revision.as_deref());
+        let Desired { template, matcher, .. } = self.desired;
+        Revisions::new(&owner, template, matcher, &self.seen.revisions, current)
+    }
+
+    /// The labels that name a revision on a pod.
+    pub(super) fn revision_labels(&self, revision: &Revision) -> Map<String, Value> {
+        revision::pod_labels(revision, self.gate(Gate::CloneSetShortHash))
     }
 
     pub(super) fn now(&self) -> Timestamp {
@@ -124,6 +73,17 @@ impl<'a> View<'a> {
     /// Whether a pod serves, as far as updates are concerned.
     pub(super) fn is_available(&self, pod: &Pod) -> bool {
         is_available(pod, self.desired.min_ready, self.now())
+    }
+
+    /// How many pods are not available now.
+    pub(super) fn unavailable(&self) -> usize {
+        self.pods.iter().filter(|pod| !self.is_available(pod)).count()
+    }
+
+    /// How many of the wanted pods are down when this many of those that exist are.
+    pub(super) fn down(&self, unavailable: i64) -> usize {
+        let all = i64::try_from(self.pods.len()).unwrap_or(i64::MAX);
+        usize::try_from(unavailable + self.desired.replicas - all).unwrap_or(0)
     }
 
     /// The same without waiting for `minReadySeconds`.
@@ -171,48 +131,7 @@ impl<'a> View<'a> {
     }
 }
 
-impl Revisions<'_> {
-    /// The images that containers have in other revisions than the newest.
-    pub(super) fn other_images(&self) -> OtherImages {
-        let mut images = OtherImages::new();
-        for revision in &self.all {
-            let containers = revision.template.pointer("/spec/containers").and_then(Value::as_array);
-            for container in containers.into_iter().flatten() {
-                let text = |name: &str| container.get(name).and_then(Value::as_str).unwrap_or_default();
-                images.entry(text("name").into()).or_default().insert(text("image").into());
-            }
-        }
-        images
-    }
-}
-
-pub(super) fn revision_label(pod: &Pod) -> Option<&str> {
-    pod.metadata.labels.text(labels::CONTROLLER_REVISION_HASH)
-}
-
-pub(super) fn is_on(pod: &Pod, revision: &Revision) -> bool {
-    revision_label(pod).is_some_and(|label| revision::is_label_of(label, revision.name()))
-}
-
 /// The id that a pod shares with its claims.
 pub(super) fn instance_id(metadata: &Metadata) -> Option<&Text> {
     metadata.labels.get(labels::CLONESET_INSTANCE_ID).filter(|id| !id.is_empty())
-}
-
-/// Whether a pod is ready, and not being updated.
-pub(super) fn is_ready(pod: &Pod) -> bool {
-    pod.status.phase == "Running"
-        && pod.condition("Ready").is_some_and(Condition::is_true)
-        && pod.condition(IN_PLACE_UPDATE_READY).is_none_or(Condition::is_true)
-}
-
-pub(super) fn is_available(pod: &Pod, min_ready: SignedDuration, now: Timestamp) -> bool {
-    lifecycle::is_in_service(pod)
-        && is_ready(pod)
-        && (min_ready.is_zero() || ready_for(pod, now).is_some_and(|time| time > min_ready))
-}
-
-/// How long a pod has been ready.
-pub(super) fn ready_for(pod: &Pod, now: Timestamp) -> Option<SignedDuration> {
-    Some(now.duration_since(pod.condition("Ready")?.last_transition_time?))
 }

@@ -1,70 +1,45 @@
-//! What pods wait for, told to people.
-//!
-//! Only of pods that wait for longer than most do: a rollout that goes well has nothing to tell.
+//! Why a set makes no progress.
 
-use std::time::Duration;
+use kruise_api::rollout::UpdateType;
 
-use jiff::{SignedDuration, Timestamp};
-use kruise_api::{annotations, lifecycle::State};
-
-use super::{Plan, view::View};
+use super::{Numbers, view::View};
 use crate::{
-    in_place::{self, Completion, OtherImages},
-    lifecycle,
+    in_place::Rolling,
     pod::Pod,
+    revision::is_on,
+    waiting::{self, Hooks, Waits},
 };
 
-/// How long a pod is in a state before people are told why.
-const TELL_AFTER: SignedDuration = SignedDuration::from_secs(30);
+/// The path of the field that pauses updates.
+const PAUSED: &str = "spec.updateStrategy.rollingUpdate.paused";
 
-/// Tells of the first pod that waits, and of how many others do.
-pub(super) fn tell(view: &View<'_>, others: &OtherImages, plan: &mut Plan) {
-    let mut told: Vec<(&Pod, String)> = Vec::new();
-    for pod in &view.pods {
-        let Some(why) = what_for(view, pod, others) else { continue };
-        let left = TELL_AFTER.saturating_sub(waited(pod, view.now()));
-        match Duration::try_from(left) {
-            Ok(left) if !left.is_zero() => plan.wake(left),
-            _ => told.push((pod, why)),
-        }
+/// Trouble of pods, and what follows from the spec.
+pub(super) fn of(view: &View<'_>, rolling: &Rolling<'_>, numbers: &Numbers) -> Waits {
+    let mut waits = Waits::default();
+    let now = view.now();
+    let hooks = Hooks { lifecycle: rolling.lifecycle, options: rolling.options, others: rolling.others };
+    // Only a pod whose claims are used again has to be gone before its successor comes.
+    let ending: Vec<&Pod> = view
+        .inactive
+        .iter()
+        .filter(|pod| view.desired.reuse_claims && numbers.up > 0 && pod.metadata.is_deleting())
+        .copied()
+        .collect();
+    waiting::pods(&view.pods, &ending, &hooks, now, &mut waits);
+    waiting::min_ready(&view.pods, view.desired.min_ready, now, &mut waits);
+    let target = &rolling.revisions.update;
+    let (new, old): (Vec<&Pod>, Vec<&Pod>) = view.pods.iter().copied().partition(|pod| is_on(pod, target));
+    if old.is_empty() {
+        return waits;
     }
-    if let Some((first, why)) = told.first() {
-        let more = match told.len() - 1 {
-            0 => String::new(),
-            more => format!(", and {more} more wait"),
-        };
-        plan.reasons.push(format!("pod {} waits for {why}{more}", first.metadata.name));
+    let (updated, all) = (new.len(), view.pods.len());
+    let kept = usize::try_from(view.desired.partition).unwrap_or(0);
+    if view.desired.policy.is_none() {
+        waiting::on_delete(&old, all, UpdateType::OnDelete.as_str(), &mut waits);
+    } else if view.desired.paused {
+        waiting::paused(PAUSED, updated, all, target.name(), &mut waits);
+    } else if kept > 0 && old.len() <= kept {
+        waiting::partition(updated, all, &view.desired.spelled.partition, kept, &mut waits);
     }
-}
-
-fn what_for(view: &View<'_>, pod: &Pod, others: &OtherImages) -> Option<String> {
-    let hooks = view.desired.lifecycle.as_ref();
-    let update = hooks.and_then(|hooks| hooks.in_place_update.as_ref());
-    let pre_delete = hooks.and_then(|hooks| hooks.pre_delete.as_ref());
-    let pre_normal = hooks.and_then(|hooks| hooks.pre_normal.as_ref());
-    let hook = |is_held: bool, name: &str| is_held.then(|| format!("its hook {name}"));
-    match lifecycle::state(pod)? {
-        State::PreparingNormal => {
-            hook(pre_normal.is_some() && !lifecycle::is_all_hooked(pre_normal, pod), "preNormal")
-        }
-        State::PreparingUpdate => {
-            hook(lifecycle::is_hooked(update, pod), "inPlaceUpdate to let it be updated")
-        }
-        State::Updated => hook(update.is_some(), "inPlaceUpdate to take it into service again"),
-        State::PreparingDelete => hook(lifecycle::is_hooked(pre_delete, pod), "preDelete"),
-        State::Updating if !in_place::is_in_grace(pod) => {
-            match in_place::completion(pod, &view.desired.in_place, others) {
-                Completion::Waiting(why) => Some(format!("the end of its update in place: {why}")),
-                Completion::Complete => None,
-            }
-        }
-        State::Updating | State::Normal | State::Other(_) => None,
-    }
-}
-
-/// How long a pod has been in its state. One that does not say so has been for long.
-fn waited(pod: &Pod, now: Timestamp) -> SignedDuration {
-    let since = pod.metadata.annotations.text(annotations::LIFECYCLE_TIMESTAMP);
-    let since = since.and_then(|since| since.parse::<Timestamp>().ok());
-    since.map_or(SignedDuration::MAX, |since| now.duration_since(since))
+    waits
 }

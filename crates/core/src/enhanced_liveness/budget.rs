@@ -8,7 +8,6 @@ use std::{collections::BTreeSet, sync::Arc};
 use kruise_api::{
     annotations::{RELATED_PUB, RELATED_PUB_OLD},
     json,
-    names::POLICY_GROUP,
     podunavailablebudget::v1beta1::TargetReference,
     selector::{LabelSelector, Matcher},
 };
@@ -27,8 +26,7 @@ pub const POD_DISRUPTION_BUDGETS: [Resource; 2] = [
     Resource::namespaced("policy", "v1beta1", "PodDisruptionBudget", "poddisruptionbudgets"),
 ];
 /// Budgets of our own.
-pub const POD_UNAVAILABLE_BUDGET: Resource =
-    Resource::namespaced(POLICY_GROUP, "v1beta1", "PodUnavailableBudget", "podunavailablebudgets");
+pub use crate::podunavailablebudget::POD_UNAVAILABLE_BUDGET;
 
 /// A budget of a namespace.
 #[derive(Clone, Debug)]

@@ -12,7 +12,8 @@ use super::{
 };
 use crate::{
     admission::{Operation, handler::Handler, protection::Subject},
-    object::{CONFIG_MAP, CONTROLLER_REVISION, NODE, PERSISTENT_VOLUME_CLAIM, POD, Resource, SECRET},
+    object::{CONTROLLER_REVISION, JOB, NODE, PERSISTENT_VOLUME_CLAIM, POD, Resource, SECRET},
+    workload,
 };
 
 const READ: &[&str] = &["get", "list", "watch"];
@@ -20,7 +21,6 @@ const CHANGE: &[&str] = &["patch", "update"];
 const WRITE: &[&str] = &["create", "delete", "patch", "update"];
 
 const CREATE: &[Operation] = &[Operation::Create];
-const DELETE: &[Operation] = &[Operation::Delete];
 const CREATE_UPDATE: &[Operation] = &[Operation::Create, Operation::Update];
 const CREATE_UPDATE_DELETE: &[Operation] = &[Operation::Create, Operation::Update, Operation::Delete];
 
@@ -177,6 +177,22 @@ pub const ALL: &[Feature] = &[
             validating("StatefulSet", "vstatefulset.kb.io", "/validate-apps-kruise-io-statefulset")
                 .on(&[rule(APPS, BOTH, "statefulsets", CREATE_UPDATE_DELETE)]),
         ],
+        permissions: &[
+            may(Role::Manager, APPS, &["statefulsets"], READ),
+            may(Role::Manager, APPS, &["statefulsets", "statefulsets/status"], CHANGE),
+            may(Role::Manager, APPS, &["statefulsets/finalizers"], &["update"]),
+            may(Role::Manager, "", &["pods", "persistentvolumeclaims"], READ),
+            may(Role::Manager, "", &["pods", "persistentvolumeclaims"], WRITE),
+            may(Role::Manager, "", &["pods/status"], CHANGE),
+            may(Role::Manager, "", &["pods/resize"], CHANGE)
+                .when(When::All(&[Gate::InPlaceWorkloadVerticalScaling])),
+            may(Role::Manager, "apps", &["controllerrevisions"], READ),
+            may(Role::Manager, "apps", &["controllerrevisions"], WRITE),
+            // Whether claims may grow.
+            may(Role::Manager, "storage.k8s.io", &["storageclasses"], READ)
+                .when(When::All(&[Gate::StatefulSetAutoResizePVCGate])),
+        ],
+        built: true,
         ..feature("StatefulSet")
     },
     Feature {
@@ -190,7 +206,33 @@ pub const ALL: &[Feature] = &[
                 .also(&["/validate-apps-kruise-io-v1alpha1-daemonset"])
                 .on(&[rule(APPS, BOTH, "daemonsets", CREATE_UPDATE)]),
         ],
+        permissions: &[
+            may(Role::Manager, APPS, &["daemonsets"], READ),
+            may(Role::Manager, APPS, &["daemonsets/status"], CHANGE),
+            may(Role::Manager, APPS, &["daemonsets/finalizers"], &["update"]),
+            may(Role::Manager, "", &["pods"], READ),
+            may(Role::Manager, "", &["pods"], WRITE),
+            may(Role::Manager, "", &["pods/status"], CHANGE),
+            may(Role::Manager, "", &["pods/resize"], CHANGE)
+                .when(When::All(&[Gate::InPlaceWorkloadVerticalScaling])),
+            may(Role::Manager, "apps", &["controllerrevisions"], READ),
+            may(Role::Manager, "apps", &["controllerrevisions"], WRITE),
+            // Only watched once there is a DaemonSet.
+            may(Role::Manager, "", &["nodes"], READ),
+        ],
+        built: true,
         ..feature("DaemonSet")
+    },
+    Feature {
+        name: "Pulling images before an update of a DaemonSet",
+        when: When::All(&[Gate::PreDownloadImageForDaemonSetUpdate]),
+        watches: &[own(&kruise_api::imagepulljob::CRD)],
+        permissions: &[
+            may(Role::Manager, APPS, &["imagepulljobs"], READ),
+            may(Role::Manager, APPS, &["imagepulljobs"], &["create", "delete"]),
+        ],
+        built: true,
+        ..feature("")
     },
     Feature {
         controllers: &[
@@ -205,12 +247,25 @@ pub const ALL: &[Feature] = &[
                 .also(&["/validate-apps-kruise-io-v1alpha1-broadcastjob"])
                 .on(&[rule(APPS, BOTH, "broadcastjobs", CREATE_UPDATE)]),
         ],
+        permissions: &[
+            may(Role::Manager, APPS, &["broadcastjobs"], READ),
+            may(Role::Manager, APPS, &["broadcastjobs"], &["delete", "patch"]),
+            may(Role::Manager, APPS, &["broadcastjobs/status"], &["patch"]),
+            may(Role::Manager, APPS, &["broadcastjobs/finalizers"], &["update"]),
+            may(Role::Manager, "", &["nodes", "pods"], READ),
+            may(Role::Manager, "", &["pods"], &["create", "delete"]),
+        ],
+        built: true,
         ..feature("BroadcastJob")
     },
     Feature {
         controllers: &[controller("advancedcronjob-controller", "advancedcronjob-workers", 3, false)
             .of("AdvancedCronJob")],
-        watches: &[own(&kruise_api::advancedcronjob::CRD)],
+        watches: &[
+            own(&kruise_api::advancedcronjob::CRD),
+            own(&kruise_api::broadcastjob::CRD),
+            own(&kruise_api::imagelistpulljob::CRD),
+        ],
         webhooks: &[
             mutating("AdvancedCronJob", "madvancedcronjob.kb.io", "/mutate-apps-kruise-io-advancedcronjob")
                 .also(&["/mutate-apps-kruise-io-v1alpha1-advancedcronjob"])
@@ -223,6 +278,15 @@ pub const ALL: &[Feature] = &[
             .also(&["/validate-apps-kruise-io-v1alpha1-advancedcronjob"])
             .on(&[rule(APPS, BOTH, "advancedcronjobs", CREATE_UPDATE)]),
         ],
+        permissions: &[
+            may(Role::Manager, APPS, &["advancedcronjobs", "broadcastjobs", "imagelistpulljobs"], READ),
+            may(Role::Manager, APPS, &["advancedcronjobs/status"], &["patch"]),
+            may(Role::Manager, APPS, &["advancedcronjobs/finalizers"], &["update"]),
+            may(Role::Manager, APPS, &["broadcastjobs", "imagelistpulljobs"], &["create", "delete"]),
+            may(Role::Manager, "batch", &["jobs"], READ),
+            may(Role::Manager, "batch", &["jobs"], &["create", "delete"]),
+        ],
+        built: true,
         ..feature("AdvancedCronJob")
     },
     Feature {
@@ -253,7 +317,17 @@ pub const ALL: &[Feature] = &[
     Feature {
         controllers: &[controller("uniteddeployment-controller", "uniteddeployment-workers", 3, true)
             .of("UnitedDeployment")],
-        watches: &[own(&kruise_api::uniteddeployment::CRD)],
+        watches: &[
+            own(&kruise_api::uniteddeployment::CRD),
+            own(&kruise_api::cloneset::CRD),
+            own(&kruise_api::statefulset::CRD),
+            POD,
+            CONTROLLER_REVISION,
+            // Only once there is a UnitedDeployment.
+            workload::DEPLOYMENT,
+            workload::REPLICA_SET,
+            workload::STATEFUL_SET,
+        ],
         webhooks: &[
             mutating(
                 "UnitedDeployment",
@@ -270,6 +344,20 @@ pub const ALL: &[Feature] = &[
             .also(&["/validate-apps-kruise-io-v1alpha1-uniteddeployment"])
             .on(&[rule(APPS, BOTH, "uniteddeployments", CREATE_UPDATE_DELETE)]),
         ],
+        permissions: &[
+            may(Role::Manager, APPS, &["uniteddeployments", "clonesets", "statefulsets"], READ),
+            may(Role::Manager, APPS, &["uniteddeployments/status"], &["patch"]),
+            may(Role::Manager, APPS, &["uniteddeployments/finalizers"], &["update"]),
+            may(Role::Manager, APPS, &["clonesets", "statefulsets"], &["create", "delete", "patch"]),
+            // Only watched once there is a UnitedDeployment.
+            may(Role::Manager, "apps", &["deployments", "replicasets", "statefulsets"], READ),
+            may(Role::Manager, "apps", &["deployments", "statefulsets"], &["create", "delete", "patch"]),
+            may(Role::Manager, "", &["pods"], READ),
+            may(Role::Manager, "", &["pods"], &["delete", "patch"]),
+            may(Role::Manager, "apps", &["controllerrevisions"], READ),
+            may(Role::Manager, "apps", &["controllerrevisions"], &["create", "delete", "patch"]),
+        ],
+        built: true,
         ..feature("UnitedDeployment")
     },
     Feature {
@@ -277,7 +365,18 @@ pub const ALL: &[Feature] = &[
         controllers: &[
             controller("workloadspread-controller", "workloadspread-workers", 3, true).of("WorkloadSpread")
         ],
-        watches: &[own(&kruise_api::workloadspread::CRD), POD],
+        // Workloads are only watched once a spread is about their kind.
+        watches: &[
+            own(&kruise_api::workloadspread::CRD),
+            POD,
+            own(&kruise_api::cloneset::CRD),
+            own(&kruise_api::statefulset::CRD),
+            workload::DEPLOYMENT,
+            workload::REPLICA_SET,
+            workload::STATEFUL_SET,
+            JOB,
+            NODE,
+        ],
         webhooks: &[validating(
             "WorkloadSpread",
             "vworkloadspread.kb.io",
@@ -285,6 +384,20 @@ pub const ALL: &[Feature] = &[
         )
         .also(&["/validate-apps-kruise-io-v1alpha1-workloadspread"])
         .on(&[rule(APPS, BOTH, "workloadspreads", CREATE_UPDATE)])],
+        permissions: &[
+            may(Role::Manager, APPS, &["workloadspreads"], READ),
+            may(Role::Manager, APPS, &["workloadspreads/status"], &["patch"]),
+            may(Role::Manager, "", &["pods"], READ),
+            // Marks and deletion costs; pods that find no node move.
+            may(Role::Manager, "", &["pods"], &["delete", "patch"]),
+            // Where pods are that are older than their spread.
+            may(Role::Manager, "", &["nodes"], READ),
+            may(Role::Manager, APPS, &["clonesets", "statefulsets"], READ),
+            may(Role::Manager, "apps", &["deployments", "replicasets", "statefulsets"], READ),
+            // Of other kinds whoever installs them grants `get`, or `get` on their scale.
+            may(Role::Manager, "batch", &["jobs"], READ),
+        ],
+        built: true,
         ..feature("WorkloadSpread")
     },
     Feature {
@@ -296,13 +409,35 @@ pub const ALL: &[Feature] = &[
             true,
         )
         .of("PodUnavailableBudget")],
-        watches: &[own(&kruise_api::podunavailablebudget::CRD), POD],
+        // Workloads are only watched once a budget counts pods of their kind.
+        watches: &[
+            own(&kruise_api::podunavailablebudget::CRD),
+            POD,
+            own(&kruise_api::cloneset::CRD),
+            own(&kruise_api::statefulset::CRD),
+            own(&kruise_api::uniteddeployment::CRD),
+            workload::DEPLOYMENT,
+            workload::REPLICA_SET,
+            workload::STATEFUL_SET,
+        ],
         webhooks: &[validating(
             "PodUnavailableBudget",
             "vpodunavailablebudget.kb.io",
             "/validate-policy-kruise-io-podunavailablebudget",
         )
         .on(&[rule(names::POLICY_GROUP, BOTH, "podunavailablebudgets", CREATE_UPDATE)])],
+        permissions: &[
+            may(Role::Manager, names::POLICY_GROUP, &["podunavailablebudgets"], READ),
+            may(Role::Manager, names::POLICY_GROUP, &["podunavailablebudgets/status"], &["patch"]),
+            may(Role::Manager, "", &["pods"], READ),
+            // Which budget protects a pod is noted on it.
+            may(Role::Manager, "", &["pods"], &["patch"]),
+            may(Role::Manager, APPS, &["clonesets", "statefulsets", "uniteddeployments"], READ),
+            may(Role::Manager, "apps", &["deployments", "replicasets", "statefulsets"], READ),
+            // Of other kinds whoever installs them grants `get` on their scale.
+            may(Role::Manager, "", &["replicationcontrollers/scale"], &["get"]),
+        ],
+        built: true,
         ..feature("PodUnavailableBudget")
     },
     Feature {
@@ -483,13 +618,29 @@ pub const ALL: &[Feature] = &[
     Feature {
         controllers: &[controller("persistentpodstate-controller", "persistentpodstate-workers", 3, true)
             .of("PersistentPodState")],
-        watches: &[own(&kruise_api::persistentpodstate::CRD), POD, CONFIG_MAP],
+        watches: &[
+            own(&kruise_api::persistentpodstate::CRD),
+            POD,
+            NODE,
+            own(&kruise_api::statefulset::CRD),
+            workload::STATEFUL_SET,
+        ],
         webhooks: &[validating(
             "PersistentPodState",
             "vpersistentpodstate.kb.io",
             "/validate-apps-kruise-io-persistentpodstate",
         )
         .on(&[rule(APPS, BOTH, "persistentpodstates", CREATE_UPDATE)])],
+        permissions: &[
+            may(Role::Manager, APPS, &["persistentpodstates"], READ),
+            may(Role::Manager, APPS, &["persistentpodstates"], &["create", "delete", "patch"]),
+            may(Role::Manager, APPS, &["persistentpodstates/status"], &["patch"]),
+            // Of kinds of the white list whoever installs them grants `get`, `list` and `watch`.
+            may(Role::Manager, APPS, &["statefulsets"], READ),
+            may(Role::Manager, "apps", &["statefulsets"], READ),
+            may(Role::Manager, "", &["nodes", "pods"], READ),
+        ],
+        built: true,
         ..feature("PersistentPodState")
     },
     Feature {
@@ -501,7 +652,8 @@ pub const ALL: &[Feature] = &[
             true,
         )
         .of("ResourceDistribution")],
-        watches: &[own(&kruise_api::resourcedistribution::CRD), SECRET, CONFIG_MAP],
+        // Secrets and ConfigMaps are followed by their names, once they are distributed.
+        watches: &[own(&kruise_api::resourcedistribution::CRD)],
         webhooks: &[validating(
             "ResourceDistribution",
             "vresourcedistribution.kb.io",
@@ -509,6 +661,16 @@ pub const ALL: &[Feature] = &[
         )
         .also(&["/validate-apps-kruise-io-v1alpha1-resourcedistribution"])
         .on(&[rule(APPS, BOTH, "resourcedistributions", CREATE_UPDATE)])],
+        permissions: &[
+            may(Role::Manager, APPS, &["resourcedistributions"], READ),
+            may(Role::Manager, APPS, &["resourcedistributions/status"], &["patch"]),
+            may(Role::Manager, APPS, &["resourcedistributions/finalizers"], &["update"]),
+            // Only watched once there is a ResourceDistribution.
+            may(Role::Manager, "", &["namespaces"], READ),
+            may(Role::Distribution, "", &["configmaps", "secrets"], READ),
+            may(Role::Distribution, "", &["configmaps", "secrets"], &["create", "delete", "patch"]),
+        ],
+        built: true,
         ..feature("ResourceDistribution")
     },
     Feature {
@@ -565,7 +727,7 @@ pub const ALL: &[Feature] = &[
         when: When::All(&[Gate::ResourcesDeletionProtection]),
         webhooks: &[
             protecting("Namespace", Subject::Namespace, "vnamespace.kb.io", "/validate-namespace")
-                .on(&[rule("", &["v1"], "namespaces", DELETE)]),
+                .on(&[rule("", &["v1"], "namespaces", CREATE_UPDATE_DELETE)]),
             protecting(
                 "CustomResourceDefinition",
                 Subject::Definition,
@@ -576,7 +738,7 @@ pub const ALL: &[Feature] = &[
                 "apiextensions.k8s.io",
                 &["v1", "v1beta1"],
                 "customresourcedefinitions",
-                DELETE,
+                CREATE_UPDATE_DELETE,
             )]),
             protecting(
                 "Deployment",
@@ -584,32 +746,37 @@ pub const ALL: &[Feature] = &[
                 "vbuiltindeployment.kb.io",
                 "/validate-apps-deployment",
             )
-            .on(&[rule("apps", &["v1"], "deployments", DELETE)]),
+            .on(&[rule("apps", &["v1"], "deployments", CREATE_UPDATE_DELETE)]),
             protecting(
                 "ReplicaSet",
                 Subject::Workload,
                 "vbuiltinreplicaset.kb.io",
                 "/validate-apps-replicaset",
             )
-            .on(&[rule("apps", &["v1"], "replicasets", DELETE)]),
+            .on(&[rule("apps", &["v1"], "replicasets", CREATE_UPDATE_DELETE)]),
             protecting(
                 "StatefulSet",
                 Subject::Workload,
                 "vbuiltinstatefulset.kb.io",
                 "/validate-apps-statefulset",
             )
-            .on(&[rule("apps", &["v1"], "statefulsets", DELETE)]),
+            .on(&[rule("apps", &["v1"], "statefulsets", CREATE_UPDATE_DELETE)]),
             // Only these two go with their gate: the others were registered without it from the beginning.
             Webhook {
                 when: When::All(&[Gate::ResourcesDeletionProtection]),
                 ..protecting("Service", Subject::Plain, "vservice.kb.io", "/validate-service")
             }
-            .on(&[rule("", &["v1"], "services", DELETE)]),
+            .on(&[rule("", &["v1"], "services", CREATE_UPDATE_DELETE)]),
             Webhook {
                 when: When::All(&[Gate::ResourcesDeletionProtection]),
                 ..protecting("Ingress", Subject::Plain, "vingress.kb.io", "/validate-ingress")
             }
-            .on(&[rule("networking.k8s.io", &["v1", "v1beta1"], "ingresses", DELETE)]),
+            .on(&[rule(
+                "networking.k8s.io",
+                &["v1", "v1beta1"],
+                "ingresses",
+                CREATE_UPDATE_DELETE,
+            )]),
         ],
         built: true,
         permissions: &[

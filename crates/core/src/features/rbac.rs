@@ -26,6 +26,8 @@ pub enum Role {
     Webhook,
     /// The copies of pull secrets that the manager writes.
     PullSecrets,
+    /// The Secrets and ConfigMaps that the manager keeps in namespaces for ResourceDistributions.
+    Distribution,
     /// What the node daemon does everywhere.
     Daemon,
     /// The pull secrets that the node daemon reads.
@@ -34,12 +36,13 @@ pub enum Role {
 
 impl Role {
     /// Every role.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Manager,
         Self::Certificates,
         Self::LeaderElection,
         Self::Webhook,
         Self::PullSecrets,
+        Self::Distribution,
         Self::Daemon,
         Self::DaemonSecret,
     ];
@@ -52,6 +55,7 @@ impl Role {
             Self::LeaderElection => "kruise-leader-election-role",
             Self::Webhook => "kruise-webhook-role",
             Self::PullSecrets => "kruise-pull-secret-role",
+            Self::Distribution => "kruise-resourcedistribution-role",
             Self::Daemon => "kruise-daemon-role",
             Self::DaemonSecret => "kruise-daemon-secret-role",
         }
@@ -60,7 +64,7 @@ impl Role {
     /// Where it holds; everywhere when there is none.
     fn namespace(self) -> Option<&'static str> {
         match self {
-            Self::Manager | Self::Certificates | Self::Daemon => None,
+            Self::Manager | Self::Certificates | Self::Distribution | Self::Daemon => None,
             Self::LeaderElection | Self::Webhook => Some(names::NAMESPACE),
             Self::PullSecrets | Self::DaemonSecret => Some(names::DAEMON_CONFIG_NAMESPACE),
         }
@@ -69,9 +73,12 @@ impl Role {
     /// Who has it.
     fn account(self) -> &'static str {
         match self {
-            Self::Manager | Self::Certificates | Self::LeaderElection | Self::Webhook | Self::PullSecrets => {
-                MANAGER_ACCOUNT
-            }
+            Self::Manager
+            | Self::Certificates
+            | Self::LeaderElection
+            | Self::Webhook
+            | Self::PullSecrets
+            | Self::Distribution => MANAGER_ACCOUNT,
             Self::Daemon | Self::DaemonSecret => names::DAEMON,
         }
     }

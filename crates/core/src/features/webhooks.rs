@@ -79,7 +79,20 @@ pub fn configurations(gates: &Gates, options: &Options) -> [Value; 2] {
     })
 }
 
-fn entry(webhook: &Webhook, options: &Options) -> Value {
+/// The configurations as they are shipped in files. A manager outside of the cluster registers itself by `url`; an explicit
+/// null takes that away again, where a server would find both a URL and a Service, and refuse.
+pub fn manifests(gates: &Gates, options: &Options) -> [Value; 2] {
+    configurations(gates, options).map(|mut configuration| {
+        let webhooks = configuration.get_mut("webhooks").and_then(Value::as_array_mut);
+        for webhook in webhooks.into_iter().flatten() {
+            set(webhook, &["clientConfig", "url"], Value::Null);
+        }
+        configuration
+    })
+}
+
+/// A webhook as an entry of a configuration.
+pub fn entry(webhook: &Webhook, options: &Options) -> Value {
     let policy = options.policies.get(webhook.name).copied().unwrap_or(webhook.policy);
     let timeout = match webhook.reach {
         Reach::OtherNamespaces => options.pod_timeout_seconds,

@@ -41,14 +41,16 @@ fn refuse(checked: Result<(), String>) -> Option<Answer> {
     checked.err().map(|message| Answer::Denied { code: 422, message })
 }
 
-fn one_image(image: &str) -> Result<(), String> {
+/// Whether an image has a name that can be pulled.
+pub(crate) fn one_image(image: &str) -> Result<(), String> {
     if image.is_empty() {
         return Err("image can not be empty".to_owned());
     }
     image_reference::parse(image).map(|_| ()).map_err(|error| format!("invalid image {image}: {error}"))
 }
 
-fn images(object: &Value) -> Result<(), String> {
+/// Whether the images under `spec` can be pulled.
+pub(crate) fn images(object: &Value) -> Result<(), String> {
     let images = json::at(object, &["spec", "images"]).and_then(Value::as_array);
     let images: Vec<&str> = images.into_iter().flatten().filter_map(Value::as_str).collect();
     if images.is_empty() {
@@ -64,7 +66,7 @@ fn images(object: &Value) -> Result<(), String> {
 }
 
 /// The nodes are named, or found by their labels, or by their pods.
-fn nodes(object: &Value) -> Result<(), String> {
+pub(crate) fn nodes(object: &Value) -> Result<(), String> {
     let selector = json::at(object, &["spec", "selector"]);
     let pods = json::at(object, &["spec", "podSelector"]);
     if let Some(selector) = selector {

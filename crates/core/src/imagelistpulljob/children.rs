@@ -1,6 +1,6 @@
 //! The ImagePullJobs of a list: what they look like, and which of those that are there are as they should be.
 
-use std::{cmp::Ordering, sync::Arc};
+use std::{cmp::Ordering, collections::BTreeSet, sync::Arc};
 
 use kruise_api::{
     imagelistpulljob::v1beta1::ImageListPullJob,
@@ -13,7 +13,9 @@ use super::reference;
 use crate::{
     canonical_json,
     effect::{Effect, Patch, Target},
-    hash, imagepulljob as job,
+    hash,
+    image_pull::validate::one_image,
+    imagepulljob as job,
     imagepulljob::IMAGE_PULL_JOB,
     object::ObjectRef,
 };
@@ -99,6 +101,8 @@ fn comparable(template: Value) -> Value {
 pub(super) struct Children<'a> {
     /// For each image of the list, its child if there is one.
     pub(super) by_image: Vec<(&'a str, Option<&'a ImagePullJob>)>,
+    /// Images of the list for which no child can be made, and why not. Admission refuses them; these were stored before.
+    pub(super) left_out: Vec<(&'a str, String)>,
     /// Those of other images and of other templates, and all but one where an image has several.
     pub(super) surplus: Vec<&'a ImagePullJob>,
 }
@@ -118,18 +122,24 @@ impl<'a> Children<'a> {
         let (fitting, mut surplus): (Vec<_>, Vec<_>) =
             left.into_iter().partition(|child| template.fits(child));
         let mut fitting: Vec<Option<&ImagePullJob>> = fitting.into_iter().map(Some).collect();
-        let by_image = list
-            .spec
-            .images
-            .iter()
-            .map(|image| {
-                let found =
-                    fitting.iter_mut().find(|child| child.is_some_and(|child| child.spec.image == *image));
-                (image.as_str(), found.and_then(Option::take))
-            })
-            .collect();
+        let (mut by_image, mut left_out) = (Vec::new(), Vec::new());
+        let mut seen = BTreeSet::new();
+        for image in &list.spec.images {
+            let found =
+                fitting.iter_mut().find(|child| child.is_some_and(|child| child.spec.image == *image));
+            match (found.and_then(Option::take), one_image(image)) {
+                (None, Err(problem)) => left_out.push((image.as_str(), problem)),
+                (None, Ok(())) if seen.contains(image) => {
+                    left_out.push((image.as_str(), format!("image {image} is listed before")));
+                }
+                (child, _) => {
+                    seen.insert(image);
+                    by_image.push((image.as_str(), child));
+                }
+            }
+        }
         surplus.extend(fitting.into_iter().flatten());
-        Self { by_image, surplus }
+        Self { by_image, left_out, surplus }
     }
 }
 

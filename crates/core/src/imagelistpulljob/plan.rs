@@ -55,6 +55,8 @@ pub struct Plan {
     pub status: Option<Status>,
     /// When to look again, if nothing happens before.
     pub wake_after: Option<Duration>,
+    /// What was left out, and why. To be told once.
+    pub notice: Option<Event>,
 }
 
 impl Plan {
@@ -76,15 +78,16 @@ pub fn plan(seen: &Observed) -> Plan {
         return plan;
     }
     let template = Template::of(list);
-    if list.metadata.labels.as_ref().and_then(|labels| labels.get(CONTROLLER_REVISION_HASH))
-        != Some(&template.hash)
-    {
+    let children = Children::of(list, &template, &seen.children);
+    plan.notice = left_out(list, &children);
+    let label = list.metadata.labels.as_ref().and_then(|labels| labels.get(CONTROLLER_REVISION_HASH));
+    // Admission refuses any change of a list that it would not take.
+    if label != Some(&template.hash) && children.left_out.is_empty() {
         let ObjectRef { resource, key, uid } = reference(list);
         let patch = Patch::Merge(json!({"metadata": {"labels": {CONTROLLER_REVISION_HASH: template.hash}}}));
         let target = Target::with_uid(resource, key, uid);
         plan.add(Deed::Other, Effect::Patch { target, subresource: None, patch });
     }
-    let children = Children::of(list, &template, &seen.children);
     plan.status = Some(status(list, &children, seen.now));
     for (image, child) in &children.by_image {
         match child {
@@ -111,6 +114,19 @@ fn end(seen: &Observed, completed: Time, plan: &mut Plan) {
     } else {
         plan.wake_after = Duration::try_from(left).ok();
     }
+}
+
+/// Names the images that are left out; nothing if there are none.
+fn left_out(list: &ImageListPullJob, children: &Children<'_>) -> Option<Event> {
+    let problems: Vec<&str> = children.left_out.iter().map(|(_, problem)| problem.as_str()).collect();
+    let message = format!("no ImagePullJob is made for some images: {}", problems.join("; "));
+    let regarding = reference(list);
+    (!problems.is_empty()).then_some(Event {
+        regarding,
+        level: Level::Warning,
+        reason: "Invalid".into(),
+        message,
+    })
 }
 
 /// Tells of children that were made; nothing if there was none.

@@ -72,7 +72,13 @@ pub(super) fn status(list: &ImageListPullJob, children: &Children<'_>, now: Time
             });
         }
     }
-    let desired = i32::try_from(children.by_image.len()).unwrap_or(i32::MAX);
+    failed_image_statuses.extend(children.left_out.iter().map(|(image, problem)| FailedImageStatus {
+        message: Some(format!("No ImagePullJob is made for it: {problem}")),
+        image_pull_job: None,
+        name: Some((*image).to_owned()),
+    }));
+    let desired = children.by_image.len().saturating_add(children.left_out.len());
+    let desired = i32::try_from(desired).unwrap_or(i32::MAX);
     let never = list.spec.template.completion_policy.kind == Some(CompletionType::Never);
     let start = list.status.as_ref().and_then(|status| status.start_time);
     Status {

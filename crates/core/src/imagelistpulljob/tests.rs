@@ -132,6 +132,29 @@ fn every_image_has_one_child_and_the_list_ends_after_all_of_them() {
     assert_eq!(world.events, ["Successful create ImagePullJob: Create 2 ImagePullJob"]);
 }
 
+/// Admission refuses such a list; one that was stored before must neither be tried for ever nor keep its other images back.
+#[test]
+fn images_that_nobody_can_pull_are_left_out_and_named_and_the_others_are_pulled() {
+    let mut world = World::new(json!({"images": ["app:v1", "UPPER/x", "", "app:v1", "app:v2"]}));
+    world.pass(0);
+    assert_eq!(world.images(), ["app:v1", "app:v2"]);
+    let plan = world.plan(1);
+    assert_eq!(plan.effects, []);
+    let told = plan.notice.unwrap().message;
+    let problems = "invalid image UPPER/x: invalid reference format: repository name must be lowercase; \
+                    image can not be empty; image app:v1 is listed before";
+    assert_eq!(told, format!("no ImagePullJob is made for some images: {problems}"));
+    let status = world.status();
+    assert_eq!(
+        (&status["desired"], &status["failedImageStatuses"][0]["name"]),
+        (&json!(5), &json!("UPPER/x"))
+    );
+    world.finish("app:v1", 0, 5);
+    world.finish("app:v2", 0, 6);
+    world.pass(7);
+    assert_eq!(world.status()["completionTime"], Value::Null, "it is not complete");
+}
+
 /// IMAGES-35
 #[test]
 fn an_image_that_failed_somewhere_is_named() {

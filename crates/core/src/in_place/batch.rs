@@ -84,6 +84,9 @@ pub(super) fn apply(
     state.next_container_ref_metadata = later(&change.container_ref_metadata, &batch);
     state.next_container_resources = later(&change.container_resources, &batch);
     let names: Vec<Text> = batch.iter().cloned().collect();
+    if !state.has_next() {
+        state.previous_revision = Text::default();
+    }
     state.pre_check_before_next =
         state.has_next().then(|| PreCheck { containers_required_ready: names.clone() });
     state.container_batches_record.push(state::Batch { timestamp: now, containers: names });
@@ -151,7 +154,7 @@ pub(super) fn annotate(patch: &mut Value, key: &str, value: Value) {
 }
 
 /// The amounts of a batch that the pod does not have yet.
-fn resize(pod: &Pod, change: &Change, batch: &BTreeSet<Text>) -> Option<Effect> {
+pub(super) fn resize(pod: &Pod, change: &Change, batch: &BTreeSet<Text>) -> Option<Effect> {
     let containers: Vec<Value> = pod
         .spec
         .containers

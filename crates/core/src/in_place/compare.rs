@@ -2,10 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kruise_api::{
-    annotations::CLONESET_VOLUME_CLAIM_TEMPLATE_HASH,
-    kubernetes::{quantity::Quantity, validation::is_qos_kept},
-};
+use kruise_api::kubernetes::{quantity::Quantity, validation::is_qos_kept};
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
@@ -24,7 +21,7 @@ pub type Update = Change;
 
 /// The change from one revision to another, or nothing if it cannot be made in place.
 pub fn compare(old: &Revision, new: &Revision, options: &Options) -> Option<Update> {
-    if options.heed_claims && have_other_claims(old, new) {
+    if options.fixed_annotation.is_some_and(|key| differ_in(key, old, new)) {
         return None;
     }
     let (mut container_images, mut container_resources) = (BTreeMap::new(), BTreeMap::new());
@@ -75,6 +72,7 @@ pub fn compare(old: &Revision, new: &Revision, options: &Options) -> Option<Upda
         container_resources,
         meta_data_patch: metadata::patch(old_metadata, new_metadata, &apart),
         grace_seconds: options.grace.as_secs(),
+        previous: old.metadata.name.clone(),
     })
 }
 
@@ -82,11 +80,10 @@ fn image(container: &Value) -> Option<&str> {
     container.get("image")?.as_str().filter(|image| !image.is_empty())
 }
 
-/// A revision from before this annotation existed counts as equal to all.
-fn have_other_claims(old: &Revision, new: &Revision) -> bool {
-    let hash =
-        |revision: &Revision| revision.metadata.annotations.get(CLONESET_VOLUME_CLAIM_TEMPLATE_HASH).cloned();
-    matches!((hash(old), hash(new)), (Some(old), Some(new)) if old != new)
+/// Whether two revisions have different values of an annotation. One without it counts as equal to all.
+fn differ_in(annotation: &str, old: &Revision, new: &Revision) -> bool {
+    let value = |revision: &Revision| revision.metadata.annotations.get(annotation).cloned();
+    matches!((value(old), value(new)), (Some(old), Some(new)) if old != new)
 }
 
 /// Gives a container the wanted amounts of cpu and memory where both have one, and tells which changed.

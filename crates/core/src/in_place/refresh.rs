@@ -61,7 +61,8 @@ fn finish_grace(pod: &Pod, change: &Change, options: &Options, now: Timestamp) -
         let wake_after = Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)));
         return Ok(Progress { wake_after, ..Progress::default() });
     }
-    Ok(Progress::write(batch::apply(pod, change, state, json!({}), options, Time(now))))
+    let effect = batch::apply(pod, change, state, json!({}), options, Time(now));
+    Ok(Progress::step(effect, &change.revision, true))
 }
 
 fn next_batch(pod: &Pod, state: State, options: &Options, now: Timestamp) -> Progress {
@@ -80,6 +81,9 @@ fn next_batch(pod: &Pod, state: State, options: &Options, now: Timestamp) -> Pro
         container_resources: state.next_container_resources.clone(),
         meta_data_patch: None,
         grace_seconds: 0,
+        previous: state.previous_revision.clone(),
     };
-    Progress::write(batch::apply(pod, &change, state, json!({}), options, Time(now)))
+    let is_first = state.container_batches_record.is_empty();
+    let effect = batch::apply(pod, &change, state, json!({}), options, Time(now));
+    Progress::step(effect, &change.revision, is_first)
 }

@@ -31,26 +31,31 @@ pub fn start(pod: &Pod, change: &Change, marks: &Labels, options: &Options, now:
     let mut change = change.clone();
     if let Ok(Some(earlier)) = state::read(pod) {
         keep_pending(&mut change, &earlier);
+        if !earlier.previous_revision.is_empty() {
+            change.previous = earlier.previous_revision;
+        }
     }
     if must_be_unready(pod, &change, options)
         && pod.condition(IN_PLACE_UPDATE_READY).is_none_or(|condition| condition.status != "False")
     {
-        return Progress::write(unready(pod, now));
+        return Progress { towards: Some(change.revision.clone()), ..Progress::write(unready(pod, now)) };
     }
     let since = if change.grace_seconds == 0 { now } else { whole_second_after(now) };
-    let state = State::new(&change, Time(since));
+    let mut state = State::new(&change, Time(since));
+    state.previous_revision = change.previous.clone();
     let mut patch = json!({"metadata": {"labels": marks.labels, "annotations": marks.annotations}});
     if change.grace_seconds == 0 {
-        let effect = if batch::resizes_first(pod, &change, options) {
-            batch::announce(pod, &change, state, patch)
+        return if batch::resizes_first(pod, &change, options) {
+            Progress::step(batch::announce(pod, &change, state, patch), &change.revision, false)
         } else {
-            batch::apply(pod, &change, state, patch, options, Time(now))
+            let effect = batch::apply(pod, &change, state, patch, options, Time(now));
+            Progress::step(effect, &change.revision, true)
         };
-        return Progress { effect: Some(effect), starts: true, wake_after: None };
     }
     batch::write_state(pod, &state, &mut patch);
     batch::annotate(&mut patch, annotations::IN_PLACE_UPDATE_GRACE, change.text().into());
-    Progress { effect: Some(lifecycle::patch(pod, patch)), starts: true, wake_after: Some(options.grace) }
+    let announced = Progress::step(lifecycle::patch(pod, patch), &change.revision, false);
+    Progress { wake_after: Some(options.grace), ..announced }
 }
 
 /// The annotation knows whole seconds only. A time cut short would cut the grace period short, by up to a second.

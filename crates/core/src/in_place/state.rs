@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use kruise_api::{annotations, time::Time};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 
-use super::{Error, base64};
+use super::Error;
 use crate::{
     pod::{Pod, or_default},
     text::Text,
@@ -36,6 +37,9 @@ pub struct Change {
     /// How long the pod is not ready before its containers change.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub grace_seconds: u64,
+    /// The revision that is left.
+    #[serde(skip)]
+    pub previous: Text,
 }
 
 /// Labels and annotations.
@@ -103,6 +107,10 @@ pub struct State {
     /// The batches so far.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub container_batches_record: Vec<Batch>,
+    /// The revision that is left, while something is still to come: if the server refuses that, the pod goes back to it. The
+    /// original does not know this member.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_empty")]
+    pub previous_revision: Text,
 }
 
 /// What ran before.
@@ -147,6 +155,7 @@ impl State {
             next_container_resources: BTreeMap::new(),
             pre_check_before_next: None,
             container_batches_record: Vec::new(),
+            previous_revision: Text::default(),
         }
     }
 
@@ -184,7 +193,7 @@ pub fn read(pod: &Pod) -> Result<Option<State>, Error> {
 }
 
 /// The change that waits for the end of the grace period.
-pub(super) fn grace(pod: &Pod) -> Result<Option<Change>, Error> {
+pub fn grace(pod: &Pod) -> Result<Option<Change>, Error> {
     grace_text(pod).map(|text| parse(pod, annotations::IN_PLACE_UPDATE_GRACE, text)).transpose()
 }
 
@@ -208,6 +217,10 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
+fn is_empty(text: &Text) -> bool {
+    text.as_str().is_empty()
+}
+
 fn is_zero(value: &u64) -> bool {
     *value == 0
 }
@@ -218,12 +231,13 @@ mod bytes {
 
     pub(super) fn serialize<S: Serializer>(patch: &Option<Value>, serializer: S) -> Result<S::Ok, S::Error> {
         let text = patch.as_ref().map(crate::canonical_json::text).unwrap_or_default();
-        serializer.serialize_str(&base64::encode(text.as_bytes()))
+        serializer.serialize_str(&STANDARD.encode(text))
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
         let Some(text) = Option::<Text>::deserialize(deserializer)? else { return Ok(None) };
-        let bytes = base64::decode(&text).ok_or_else(|| de::Error::custom("metaDataPatch is no base64"))?;
+        let bytes =
+            STANDARD.decode(text.as_str()).map_err(|_| de::Error::custom("metaDataPatch is no base64"))?;
         serde_json::from_slice(&bytes).map(Some).map_err(de::Error::custom)
     }
 }

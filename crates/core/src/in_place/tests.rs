@@ -219,7 +219,10 @@ fn other_claims_count_only_when_asked_and_known() {
             .collect();
         one
     };
-    let heed = Options { heed_claims: true, ..options() };
+    let heed = Options {
+        fixed_annotation: Some(kruise_api::annotations::CLONESET_VOLUME_CLAIM_TEMPLATE_HASH),
+        ..options()
+    };
     assert!(compare(&with("a", Some("1")), &with("b", Some("2")), &heed).is_none());
     assert!(compare(&with("a", Some("1")), &with("b", Some("2")), &options()).is_some());
     assert!(compare(&with("a", None), &with("b", Some("2")), &heed).is_some());
@@ -469,7 +472,9 @@ fn new_amounts_of_cpu_need_no_pause() {
     let mut pod = pod([None, None], json!({}));
     let marks = Labels { labels: json!({}), annotations: json!({}) };
     let first = start(&read(&pod), &resize_update("150m"), &marks, &options(), now());
-    assert!(first.starts && written(&first).get("spec").is_none());
+    assert!(!first.starts, "the server may still refuse");
+    assert_eq!(first.towards.as_deref(), Some("web-2"));
+    assert!(written(&first).get("spec").is_none());
     let announced = written_state(&first);
     assert_eq!(announced["updateResources"], true);
     assert_eq!(announced["nextContainerResources"], json!({"main": {"requests": {"cpu": "150m"}}}));
@@ -477,13 +482,16 @@ fn new_amounts_of_cpu_need_no_pause() {
     let resized = next(&pod);
     let Some(Effect::Patch { subresource, .. }) = &resized.effect else { panic!("a patch") };
     assert_eq!(*subresource, Some("resize"));
+    assert!(!resized.starts);
     assert_eq!(
         written(&resized)["spec"]["containers"],
         json!([{"name": "main", "resources": {"requests": {"cpu": "150m"}}}])
     );
     apply(&mut pod, &resized);
     let last = next(&pod);
+    assert!(last.starts, "now it happened");
     assert_eq!(written_state(&last).get("nextContainerResources"), None);
+    assert_eq!(written_state(&last).get("previousRevision"), None);
     assert!(written(&last).get("spec").is_none());
     apply(&mut pod, &last);
     let state = |pod: &Value| completion(&read(pod), &options(), &OtherImages::new()).to_string();
@@ -651,4 +659,61 @@ fn a_new_pod_gets_both_of_its_first_conditions_in_one_write() {
     assert_eq!(told(&pod), [(json!("InPlaceUpdateReady"), json!("True"))], "somebody holds it");
     pod["status"]["conditions"] = json!([{"type": "InPlaceUpdateReady", "status": "False"}]);
     assert_eq!(told(&pod), [(json!("InPlaceUpdateReady"), json!("True"))], "only the first write says both");
+}
+
+/// What was announced and refused is taken back with everything that went along.
+#[test]
+fn a_refused_update_leaves_a_pod_as_it_was() {
+    let mut pod = pod([None, None], json!({}));
+    let before = pod.clone();
+    let marks = |revision: &str| Labels {
+        labels: json!({"controller-revision-hash": revision}),
+        annotations: json!({}),
+    };
+    let note = |value: Value| Some(json!({"metadata": {"annotations": {"note": value}}}));
+    let there =
+        Update { previous: "web-1".into(), meta_data_patch: note("new".into()), ..resize_update("150m") };
+    let announced = start(&read(&pod), &there, &marks("web-2"), &options(), now());
+    apply(&mut pod, &announced);
+    assert_eq!(half_done(&read(&pod), "web-2").as_deref(), Some("web-1"));
+    assert_eq!(half_done(&read(&pod), "web-3"), None);
+    let back = Update {
+        revision: "web-1".into(),
+        previous: "web-2".into(),
+        meta_data_patch: note(Value::Null),
+        ..resize_update("100m")
+    };
+    let effect = take_back(&read(&pod), &back, &marks("web-1"), &options(), false, now());
+    apply(&mut pod, &Progress { effect: Some(effect), ..Progress::default() });
+    assert_eq!(pod["metadata"]["labels"]["controller-revision-hash"], "web-1");
+    assert_eq!(pod["spec"], before["spec"]);
+    let annotations = read(&pod).metadata.annotations;
+    assert!(!annotations.contains(IN_PLACE_UPDATE_STATE) && !annotations.contains("note"));
+    assert_eq!(half_done(&read(&pod), "web-2"), None);
+}
+
+/// The server is asked about the whole change, and about amounts where they are written.
+#[test]
+fn questions_are_about_everything_that_changes() {
+    let pod = read(&pod([None, None], json!({})));
+    let mut change = resize_update("150m");
+    change.container_images = image_update(&[("main", "app:v2")]).container_images;
+    let asked = |change: &Update| -> Vec<(Option<&'static str>, Value)> {
+        let questions = questions(&pod, change, &options());
+        let asked = questions.into_iter().map(|effect| match effect {
+            Effect::Ask { subresource, patch: Patch::Strategic(patch), .. } => {
+                (subresource, patch["spec"]["containers"][0].clone())
+            }
+            other => panic!("{other:?}"),
+        });
+        asked.collect()
+    };
+    assert_eq!(
+        asked(&change),
+        [
+            (None, json!({"name": "main", "image": "app:v2"})),
+            (Some("resize"), json!({"name": "main", "resources": {"requests": {"cpu": "150m"}}})),
+        ]
+    );
+    assert_eq!(asked(&image_update(&[("main", "app:v2")])).len(), 1);
 }

@@ -6,11 +6,10 @@ use jiff::Timestamp;
 use kruise_api::labels::FAKE_NODE_IMAGE;
 use serde_json::{Map, Value, json};
 
-use super::{
-    NODE_IMAGE, Node, NodeImage, PullSecret, Tag, TagOwner, news::wait, status::correct, tidy::tidy,
-};
+use super::{NODE_IMAGE, NodeImage, PullSecret, Tag, TagOwner, news::wait, status::correct, tidy::tidy};
 use crate::{
     effect::{Effect, Target},
+    node::Node,
     object::ObjectKey,
     text::Text,
 };
@@ -85,7 +84,7 @@ pub fn plan(seen: &Observed) -> Plan {
 /// A node that has just become ready may not stay so, and its daemon needs a while to start.
 fn create(seen: &Observed, node: &Node) -> Plan {
     let name = &node.metadata.name;
-    let Some(since) = node.ready_since else {
+    let Some(since) = node.status.ready_since else {
         return Plan { reason: Some(format!("node {name} is not ready")), ..Plan::default() };
     };
     let ready_for = Duration::try_from(seen.now.duration_since(since)).unwrap_or_default();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use kruise_api::json;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::admission::{
     Answer,
@@ -13,31 +13,45 @@ use crate::admission::{
 /// More images than this make an object that the API server and the nodes cannot work with any more.
 pub(crate) const MOST_IMAGES: usize = 256;
 
-/// The first thing that is wrong.
+/// The first thing that is wrong. What is stored like that already does not keep tags from being added or removed.
 pub fn refusal(change: &Change<'_>, _: &Context<'_>) -> Option<Answer> {
-    problem(change.new).map(|message| Answer::Denied { code: 422, message })
+    problem(change.new, change.old).map(|message| Answer::Denied { code: 422, message })
 }
 
-fn problem(object: &Value) -> Option<String> {
-    let images = json::at(object, &["spec", "images"])?.as_object()?;
-    if images.len() > MOST_IMAGES {
-        return Some(format!("spec images length {} can not be more than {MOST_IMAGES}", images.len()));
+fn images(object: &Value) -> Option<&Map<String, Value>> {
+    json::at(object, &["spec", "images"])?.as_object()
+}
+
+fn problem(object: &Value, stored: Option<&Value>) -> Option<String> {
+    let new = images(object)?;
+    let old = stored.and_then(images);
+    let most = old.map_or(0, Map::len).max(MOST_IMAGES);
+    if new.len() > most {
+        return Some(format!("spec images length {} can not be more than {MOST_IMAGES}", new.len()));
     }
-    images.iter().find_map(|(name, image)| problem_of_image(name, image))
+    new.iter().find_map(|(name, image)| problem_of_image(name, image, old.and_then(|old| old.get(name))))
 }
 
-fn problem_of_image(name: &str, image: &Value) -> Option<String> {
-    if name.is_empty() {
+fn tags(image: &Value) -> &[Value] {
+    json::at(image, &["tags"]).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+fn problem_of_image(name: &str, image: &Value, stored: Option<&Value>) -> Option<String> {
+    if name.is_empty() && stored.is_none() {
         return Some("image name can not be empty".to_owned());
     }
+    let stored = stored.map(tags).unwrap_or_default();
     let mut seen = BTreeSet::new();
-    let tags = json::at(image, &["tags"]).and_then(Value::as_array);
-    tags.into_iter().flatten().find_map(|entry| {
+    tags(image).iter().find_map(|entry| {
         let tag = json::text(entry, &["tag"]).unwrap_or_default();
+        let is_first = seen.insert(tag);
+        if stored.contains(entry) {
+            return None;
+        }
         if tag.is_empty() {
             return Some(format!("tag for image {name} can not be empty"));
         }
-        if !seen.insert(tag) {
+        if !is_first {
             return Some(format!("duplicated tag {tag} for image {name}"));
         }
         if json::at(entry, &["createdAt"]).is_none() {
@@ -57,7 +71,7 @@ fn problem_of_image(name: &str, image: &Value) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Map, json};
+    use serde_json::json;
 
     use super::*;
     use crate::admission::{Operation, kinds::tests_support::check};
@@ -89,6 +103,25 @@ mod tests {
             json!({"app": {"tags": [tag(json!({"pullPolicy": null}))]}}),
             "pullPolicy.ttlSecondsAfterFinished for app/v1 must set",
         );
+    }
+
+    /// A job must be able to write its tag whatever somebody has written by hand.
+    #[test]
+    fn what_is_stored_already_keeps_nobody_from_writing_tags() {
+        let stored = json!({"apiVersion": "apps.kruise.io/v1beta1", "kind": "NodeImage", "metadata": {"name": "n"},
+            "spec": {"images": {"app": {"tags": [tag(json!({"tag": ""})), tag(json!({"version": -1}))]}}}});
+        let with = |more: Value, expected: &str| {
+            let tags = json!([tag(json!({"tag": ""})), tag(json!({"version": -1})), more]);
+            let mut new = stored.clone();
+            new["spec"]["images"]["app"]["tags"] = tags;
+            let problem = problem(&new, Some(&stored));
+            assert_eq!(problem.unwrap_or_default(), expected);
+        };
+        let complete = |tag_name: &str| tag(json!({"tag": tag_name, "createdAt": "2026-01-01T00:00:00Z"}));
+        with(complete("v2"), "");
+        with(complete(""), "tag for image app can not be empty");
+        with(complete("v1"), "duplicated tag v1 for image app");
+        assert!(problem(&stored, None).is_some());
     }
 
     #[test]

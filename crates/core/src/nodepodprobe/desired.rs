@@ -8,6 +8,7 @@ use kruise_api::{
     probe::Probe,
 };
 
+use super::validate::address_of_pod;
 use crate::{
     enhanced_liveness,
     object::ObjectKey,
@@ -15,11 +16,17 @@ use crate::{
     podprobemarker::{Marker, Standing, full_name, is_probed, parts},
 };
 
+/// Whether the address of a pod can be listed. One that cannot be would be refused together with the pods of all others.
+pub(super) fn has_usable_address(pod: &Pod) -> bool {
+    let text = pod.status.pod_ip.as_str();
+    text.is_empty() || address_of_pod(text).is_some()
+}
+
 /// The list that a node should have, in the order that it has: entries that are there keep their place.
 pub(super) fn list(present: &[PodProbe], pods: &[&Pod], markers: &[Marker], liveness: bool) -> Vec<PodProbe> {
     let mut living: BTreeMap<(&str, &str), &Pod> = pods
         .iter()
-        .filter(|pod| pod.is_active())
+        .filter(|pod| pod.is_active() && has_usable_address(pod))
         .map(|pod| ((pod.metadata.namespace.as_str(), pod.metadata.name.as_str()), *pod))
         .collect();
     let mut listed = Vec::new();

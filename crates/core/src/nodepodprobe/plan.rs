@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::{NODE_POD_PROBE, desired};
 use crate::{
-    effect::{Effect, Patch, Target},
-    nodeimage::Node,
+    effect::{Effect, Event, Level, Patch, Target},
+    node::Node,
     object::ObjectKey,
     pod::Pod,
     podprobemarker::{self, Marker, by_results, full_name},
@@ -38,13 +38,15 @@ pub struct Observed {
 pub struct Plan {
     /// The writes, in any order.
     pub effects: Vec<Effect>,
+    /// What was left out, and why. To be told once.
+    pub notices: Vec<Event>,
 }
 
 /// Decides the next step for a node.
 pub fn plan(seen: &Observed) -> Plan {
     let node = seen.node.as_deref().filter(|node| !node.metadata.is_deleting() && !node.is_virtual());
     let effects = match (node, seen.object.as_deref()) {
-        (Some(node), None) if node.ready_since.is_some() => vec![create(seen)],
+        (Some(node), None) if node.status.ready_since.is_some() => vec![create(seen)],
         (_, None) => Vec::new(),
         (_, Some(object)) if object.metadata.deletion_timestamp.is_some() => Vec::new(),
         // There is no daemon any more that would look at it.
@@ -52,10 +54,29 @@ pub fn plan(seen: &Observed) -> Plan {
         (Some(_), Some(object)) => {
             let mut effects: Vec<Effect> = list(seen, object).into_iter().collect();
             effects.extend(marks(seen, object));
-            effects
+            return Plan { effects, notices: notices(seen) };
         }
     };
-    Plan { effects }
+    Plan { effects, notices: Vec::new() }
+}
+
+/// The pods that want probes and have no address that a probe can go to.
+fn notices(seen: &Observed) -> Vec<Event> {
+    let odd = seen.pods.iter().filter(|pod| pod.is_active() && !desired::has_usable_address(pod));
+    let mut odd: Vec<&Arc<Pod>> =
+        odd.filter(|pod| !desired::probes(pod, &seen.markers, seen.liveness).is_empty()).collect();
+    odd.sort_by_key(|pod| pod.metadata.key());
+    odd.into_iter()
+        .map(|pod| Event {
+            regarding: pod.reference(),
+            level: Level::Warning,
+            reason: "ProbesLeftOut".into(),
+            message: format!(
+                "status.podIP {:?} is not an address of a pod, so nobody probes it",
+                pod.status.pod_ip
+            ),
+        })
+        .collect()
 }
 
 fn create(seen: &Observed) -> Effect {

@@ -169,7 +169,7 @@ fn probes_end_with_their_pods_their_labels_and_their_lines_in_the_marker() {
     check(&seen(listed(), &[pod("p", json!({"status": {"phase": "Succeeded"}}))], marker()), "list []");
     let namesake = pod("p", json!({"metadata": {"uid": "new"}}));
     let seen = seen(listed(), &[namesake], marker());
-    let Plan { effects } = plan(&seen);
+    let Plan { effects, .. } = plan(&seen);
     let [Effect::Patch { patch: Patch::Merge(patch), .. }] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!(patch["spec"]["podProbes"][0]["uid"], "new");
 }
@@ -209,7 +209,7 @@ fn names_of_ports_become_numbers() {
         probe("lost", "nobody", http(json!("web"))),
     ]);
     let seen = seen(Some(object(&[])), &[pod("p", json!({}))], vec![marker("m", "web", probes)]);
-    let Plan { effects } = plan(&seen);
+    let Plan { effects, .. } = plan(&seen);
     let [Effect::Patch { patch: Patch::Merge(patch), .. }] = &effects[..] else { panic!("{effects:?}") };
     let ports: Vec<String> = patch["spec"]["podProbes"][0]["probes"]
         .as_array()
@@ -281,7 +281,7 @@ fn liveness_probes_of_pods_that_gave_them_away_are_listed() {
     };
     let on =
         |pod: Value, object: Value| Observed { liveness: true, ..seen(Some(object), &[pod], Vec::new()) };
-    let Plan { effects } = plan(&on(given("true"), object(&[])));
+    let Plan { effects, .. } = plan(&on(given("true"), object(&[])));
     let [Effect::Patch { patch: Patch::Merge(patch), .. }] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!(
         patch["spec"]["podProbes"][0]["probes"],
@@ -308,6 +308,25 @@ fn probes_that_lead_away_from_their_pod_are_not_listed() {
     )];
     let seen = Observed { liveness: true, ..seen(Some(object(&[])), &pods, markers) };
     check(&seen, "list [p: m#ok, q: m#ok]");
+}
+
+/// The kubelet writes the address, and so can whoever may write the status of pods. Our own rules refuse what is none, for
+/// the whole list.
+#[test]
+fn a_pod_without_a_possible_address_is_left_out_and_others_are_listed() {
+    let at = |ip: &str| pod("odd", json!({"status": {"podIP": ip}}));
+    for ip in ["::::", "host", "127.0.0.1", "0.0.0.0", "::1", "224.0.0.1"] {
+        let markers = vec![marker("m", "web", json!([exec("ok")]))];
+        let seen = seen(Some(object(&["odd: m#ok"])), &[at(ip), pod("p", json!({}))], markers);
+        check(&seen, "list [p: m#ok]");
+        let notices = plan(&seen).notices;
+        assert_eq!(notices.len(), 1);
+        assert_eq!(notices[0].regarding.key, ObjectKey::new("ns", "odd"));
+        let message = format!("status.podIP {ip:?} is not an address of a pod, so nobody probes it");
+        assert_eq!(notices[0].message, message);
+    }
+    let unasked = seen(Some(object(&[])), &[at("::::")], Vec::new());
+    assert_eq!(plan(&unasked), Plan::default(), "nobody wants to probe it");
 }
 
 #[test]

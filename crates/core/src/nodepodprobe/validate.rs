@@ -15,9 +15,12 @@ use crate::{
     podprobemarker::validate::host,
 };
 
-/// What leads away from the pods that it names.
+/// What leads away from the pods that it names. Entries that are stored like that already do not keep others from being
+/// written: the daemon asks only addresses that the runtime knows of the pod.
 pub fn rule(change: &Change<'_>, context: &Context<'_>, found: &mut Violations) {
-    for (index, entry) in list(change.new, &["spec", "podProbes"]).iter().enumerate() {
+    let stored = change.old.map(|old| list(old, &["spec", "podProbes"])).unwrap_or_default();
+    let entries = list(change.new, &["spec", "podProbes"]).iter().enumerate();
+    for (index, entry) in entries.filter(|(_, entry)| !stored.contains(entry)) {
         let path = format!("spec.podProbes[{index}]");
         address(found, entry, &path, context);
         for (index, probe) in list(entry, &["probes"]).iter().enumerate() {
@@ -30,6 +33,12 @@ pub fn rule(change: &Change<'_>, context: &Context<'_>, found: &mut Violations) 
     }
 }
 
+/// The address that a pod says it has, if it can be one. Whoever writes the status of a pod can write anything.
+pub(super) fn address_of_pod(text: &str) -> Option<IpAddr> {
+    let address: IpAddr = text.parse().ok()?;
+    (!address.is_loopback() && !address.is_unspecified() && !address.is_multicast()).then_some(address)
+}
+
 /// The address is that of the pod, where the pod is known. The daemon compares it with what the runtime says as well.
 fn address(found: &mut Violations, entry: &Value, path: &str, context: &Context<'_>) {
     let text = |member: &str| json::text(entry, &[member]).unwrap_or_default();
@@ -38,14 +47,14 @@ fn address(found: &mut Violations, entry: &Value, path: &str, context: &Context<
         return;
     }
     let path = format!("{path}.IP");
-    let Ok(address) = given.parse::<IpAddr>() else {
-        found.push(Violation::invalid(path, given, "must be a valid IP address"));
+    let Some(address) = address_of_pod(given) else {
+        let detail = match given.parse::<IpAddr>() {
+            Ok(_) => "must be the address of the pod",
+            Err(_) => "must be a valid IP address",
+        };
+        found.push(Violation::invalid(path, given, detail));
         return;
     };
-    if address.is_loopback() || address.is_unspecified() || address.is_multicast() {
-        found.push(Violation::invalid(path, given, "must be the address of the pod"));
-        return;
-    }
     let pod = context.cluster.pod(&ObjectKey::new(text("namespace"), text("name")));
     let pod = pod.filter(|pod| pod.metadata.uid == *text("uid") && !pod.status.pod_ip.is_empty());
     if let Some(pod) = pod.filter(|pod| pod.status.pod_ip.parse() != Ok(address)) {
@@ -102,9 +111,35 @@ mod tests {
         let context = Context { gates: &gates, allow_privileged: true, now, seed: 7, cluster: &World };
         let said = match validate(&request, &context) {
             Answer::Allowed { .. } => String::new(),
-            Answer::Denied { message, .. } => message,
+            Answer::Denied { message, .. } | Answer::Held { message, .. } => message,
         };
         assert_eq!(said, expected);
+    }
+
+    /// Another pod must not lose its probes because of what is stored.
+    #[test]
+    fn an_entry_that_is_stored_already_keeps_nobody_from_writing_others() {
+        let entry = |name: &str, ip: &str| json!({"name": name, "namespace": "ns", "uid": name, "IP": ip, "probes": []});
+        let object = |entries: Value| {
+            json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "NodePodProbe", "metadata": {"name": "n1"},
+                "spec": {"podProbes": entries}})
+        };
+        let request = |ip: &str| Request {
+            kind: Kind {
+                group: "apps.kruise.io".to_owned(),
+                version: "v1alpha1".to_owned(),
+                kind: "NodePodProbe".to_owned(),
+            },
+            operation: crate::admission::Operation::Update,
+            old_object: object(json!([entry("odd", "::::")])),
+            object: object(json!([entry("odd", "::::"), entry("new", ip)])),
+            ..Request::default()
+        };
+        let now = "2026-01-01T00:00:00Z".parse().unwrap();
+        let gates = Gates::default();
+        let context = Context { gates: &gates, allow_privileged: true, now, seed: 7, cluster: &World };
+        assert_eq!(validate(&request("10.0.0.9"), &context), Answer::allowed());
+        assert!(matches!(validate(&request("::::"), &context), Answer::Denied { code: 422, .. }));
     }
 
     #[test]

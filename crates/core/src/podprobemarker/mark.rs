@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kruise_api::{podprobemarker::v1alpha1::PodContainerProbe, probe::State, time::Time};
+use kruise_api::{
+    kubernetes::validation::names, podprobemarker::v1alpha1::PodContainerProbe, probe::State, time::Time,
+};
 use serde_json::{Map, Value, json};
 
 use super::RESERVED;
@@ -42,7 +44,9 @@ pub fn by_results(pod: &Pod, results: &[Result<'_>]) -> Option<Effect> {
     let mut conditions = Vec::new();
     for result in results {
         let kind = result.probe.pod_condition_type.as_deref().unwrap_or_default();
-        if !kind.is_empty() && !RESERVED.contains(&kind) && written.insert(kind) {
+        // A condition, label or annotation that the server refuses would keep all others from being written.
+        let is_possible = !RESERVED.contains(&kind) && names::qualified_name(kind).is_empty();
+        if is_possible && written.insert(kind) {
             conditions.extend(condition(pod, kind, result));
         }
     }
@@ -116,6 +120,12 @@ fn metadata(pod: &Pod, results: &[Result<'_>]) -> Map<String, Value> {
         annotations
             .extend(policy.annotations.iter().map(|(key, value)| (key.as_str(), Some(value.as_str()))));
     }
+    labels.retain(|key, value: &mut Option<&str>| {
+        names::qualified_name(key).is_empty()
+            && value.is_none_or(|value| names::label_value(value).is_empty())
+    });
+    // The server compares the keys of annotations in lower case.
+    annotations.retain(|key, _: &mut Option<&str>| names::qualified_name(&key.to_lowercase()).is_empty());
     let parts =
         [("labels", labels, &pod.metadata.labels), ("annotations", annotations, &pod.metadata.annotations)];
     parts

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Marker, POD_PROBE_MARKER, by_conditions, is_probed};
 use crate::{
     effect::{Effect, Patch, Target},
-    nodeimage::Node,
+    node::Node,
     object::ObjectKey,
     pod::Pod,
     text::Text,

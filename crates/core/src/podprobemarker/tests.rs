@@ -185,6 +185,23 @@ fn conditions_of_the_kubelet_are_never_written() {
     assert_eq!(marked(&pod(json!({})), &[(bold, "Failed", "")]), "");
 }
 
+/// Admission refuses such a marker. One that was stored before it must not keep possible marks from being written.
+#[test]
+fn marks_that_no_pod_can_have_are_left_out_of_the_write() {
+    let policies = json!([{"state": "Succeeded",
+        "labels": {"ok": "yes", "not a key": "x", "bad": "not a value!"},
+        "annotations": {"Fine.IO/cost": "any value!", "-": "x"}}]);
+    let mut odd = probe("odd", json!([]));
+    odd["podConditionType"] = json!("not a type");
+    let told = marked(&pod(json!({})), &[(probe("ok", policies), "Succeeded", ""), (odd, "Succeeded", "")]);
+    let (metadata, status) = told.split_once(",\"status\"").unwrap();
+    assert_eq!(
+        metadata,
+        r#"a/status {"metadata":{"annotations":{"Fine.IO/cost":"any value!"},"labels":{"ok":"yes"}}"#
+    );
+    assert_eq!(status.matches("\"type\"").count(), 1, "{status}");
+}
+
 /// DAEMON-23: the second half, marks of pods whose conditions others write. PPM-D10: keys of the other result go.
 #[test]
 fn conditions_of_a_provider_become_marks() {

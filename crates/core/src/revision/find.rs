@@ -1,6 +1,5 @@
 //! Which revision a workload's template is: one that exists, an older one that comes back, or a new one.
 
-use kruise_api::labels::REVISION_HASH;
 use serde_json::{Value, json};
 
 use super::{New, Revision, comparable, data, hash_of, name, object};
@@ -20,6 +19,8 @@ pub struct Owner<'a> {
     pub collision_count: i32,
     /// An annotation that follows the workload although it is no part of the data: key and value.
     pub follows: Option<(&'static str, String)>,
+    /// The label of a revision that holds its hash.
+    pub hash_label: &'static str,
 }
 
 /// Where the revision of a template was found.
@@ -97,7 +98,7 @@ pub fn find_content<'a>(
         annotations.insert((*key).to_owned(), value.as_str().into());
     }
     let mut labels = labels.as_object().cloned().unwrap_or_default();
-    labels.insert(REVISION_HASH.to_owned(), hash.into());
+    labels.insert(owner.hash_label.to_owned(), hash.into());
     let object = object(owner.reference, namespace, labels, annotations.into(), &name, number, data);
     Found::Missing(Box::new(New { name, number, object, collision_count, template: wanted }))
 }

@@ -40,6 +40,7 @@ fn find_in<'a>(
         annotations: json!({"team": "x"}),
         collision_count: collisions,
         follows: Some(("claims", String::new())),
+        hash_label: kruise_api::labels::REVISION_HASH,
     };
     find(&owner, &template(image), revisions, taken)
 }

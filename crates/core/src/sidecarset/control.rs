@@ -23,9 +23,10 @@ mod wake;
 
 pub use desired::{Desired, Error, Updates};
 pub use numbers::{Limits, taken};
-pub use observed::{Observed, needs_namespaces};
+pub use observed::{Held, Observed, needs_namespaces};
 pub use plan::{Plan, decide, plan};
-pub use purpose::{Purpose, waiting};
+pub use purpose::Purpose;
+pub use state::is_settled;
 pub use status::{status, status_write};
 pub use wake::wakes;
 

@@ -10,7 +10,7 @@ use kruise_api::{
         shape::{self, Unknown},
         validation::names::label_value,
     },
-    labels::{SIDECARSET_CUSTOM_VERSION, SIDECARSET_NAME},
+    labels::{REVISION_HASH, SIDECARSET_CUSTOM_VERSION, SIDECARSET_NAME},
     sidecarset::v1beta1::{InjectionRevision, SidecarSet},
 };
 use serde_json::{Map, Value, json};
@@ -147,8 +147,13 @@ pub fn register(
     let ours = of_set(set, revisions);
     let reference = super::reference(set);
     let collision_count = set.status.as_ref().and_then(|status| status.collision_count).unwrap_or(0);
-    let owner =
-        Owner { reference: &reference, annotations: annotations(set), collision_count, follows: None };
+    let owner = Owner {
+        reference: &reference,
+        annotations: annotations(set),
+        collision_count,
+        follows: None,
+        hash_label: REVISION_HASH,
+    };
     let content =
         Content { comparable: comparable(&spec), namespace, labels: labels(set), data: &|| data(&spec) };
     let taken = |name: &str| revisions.iter().any(|known| known.name() == name);

@@ -19,6 +19,7 @@ pub const TABLE: &[Entry] = &[
             |change, _, found| rules::simple_name(found, change.new, "AdvancedCronJob"),
             crate::advancedcronjob::validate::rule,
         ],
+        advice: Some(crate::advancedcronjob::validate::advice),
         ..plain(&advancedcronjob::CRD)
     },
     Entry {
@@ -64,7 +65,11 @@ pub const TABLE: &[Entry] = &[
         ..plain(&nodeimage::CRD)
     },
     Entry { rules: &[crate::nodepodprobe::validate::rule], ..plain(&nodepodprobe::CRD) },
-    plain(&persistentpodstate::CRD),
+    Entry {
+        refusals: &[crate::persistentpodstate::validate::unreadable_list],
+        rules: &[crate::persistentpodstate::validate::rule],
+        ..plain(&persistentpodstate::CRD)
+    },
     Entry {
         gates: &[Gate::KruiseDaemon, Gate::PodProbeMarkerGate],
         selector: Some(rules::Selector {
@@ -74,7 +79,11 @@ pub const TABLE: &[Entry] = &[
         rules: &[crate::podprobemarker::validate::rule],
         ..plain(&podprobemarker::CRD)
     },
-    Entry { gates: &[Gate::ResourceDistributionGate], ..plain(&resourcedistribution::CRD) },
+    Entry {
+        gates: &[Gate::ResourceDistributionGate],
+        rules: &[crate::resourcedistribution::validate::rule],
+        ..plain(&resourcedistribution::CRD)
+    },
     Entry {
         misfit: Some(crate::sidecarset::defaults::readable),
         mutations: &[crate::sidecarset::defaults::mutation],
@@ -84,15 +93,23 @@ pub const TABLE: &[Entry] = &[
     Entry {
         templates: &[PODS],
         selector: Some(rules::Selector { missing: "", empty: "empty selector is invalid for statefulset" }),
-        rules: &[|change, _, found| rules::label_name(found, change.new)],
+        refusals: &[crate::statefulset::validate::in_place_only],
+        rules: &[crate::statefulset::validate::rule],
+        advice: Some(crate::statefulset::validate::advice),
         ..plain(&statefulset::CRD)
     },
     Entry {
-        templates: &[SUBSET_STATEFULSET, SUBSET_DEPLOYMENT],
+        templates: &[SUBSET_STATEFULSET, SUBSET_ADVANCED, SUBSET_DEPLOYMENT],
         selector: Some(rules::Selector { missing: "", empty: "empty selector is invalid for statefulset" }),
+        rules: &[crate::uniteddeployment::validate::rule],
+        advice: Some(crate::uniteddeployment::validate::advice),
         ..plain(&uniteddeployment::CRD)
     },
-    Entry { gates: &[Gate::WorkloadSpread], ..plain(&workloadspread::CRD) },
+    Entry {
+        gates: &[Gate::WorkloadSpread],
+        rules: &[crate::workloadspread::validate::rule],
+        ..plain(&workloadspread::CRD)
+    },
     Entry {
         refusals: &[budget_gates],
         rules: &[crate::podunavailablebudget::validate::rule],
@@ -111,6 +128,7 @@ const fn plain(crd: &'static Crd) -> Entry {
         completion: None,
         refusals: &[],
         rules: &[],
+        advice: None,
     }
 }
 
@@ -139,6 +157,14 @@ const SUBSET_STATEFULSET: Template = Template {
     path: &["spec", "template", "statefulSetTemplate", "spec", "template"],
     claims: Some(&["spec", "template", "statefulSetTemplate", "spec", "volumeClaimTemplates"]),
     renewed_by: &["spec", "template", "statefulSetTemplate"],
+    checked: false,
+    ..PODS
+};
+
+const SUBSET_ADVANCED: Template = Template {
+    path: &["spec", "template", "advancedStatefulSetTemplate", "spec", "template"],
+    claims: None,
+    defaulted: false,
     checked: false,
     ..PODS
 };

@@ -417,12 +417,30 @@ fn what_cannot_be_read_is_a_bad_request_that_says_why() {
     assert!(message.contains("invalid type: string \"many\""), "{message}");
 }
 
+fn answer_to(object: Value, old: Option<Value>) -> Answer {
+    let gates = all_gates();
+    let asked = match old {
+        None => create(&object),
+        Some(old) => request(Operation::Update, object, old),
+    };
+    validate(&asked, &context(&gates))
+}
+
+/// The text of the refusal, if there is one.
+fn judged(object: Value, old: Option<Value>) -> String {
+    match answer_to(object, old) {
+        Answer::Allowed { .. } => String::new(),
+        Answer::Denied { message, .. } | Answer::Held { message, .. } => message,
+    }
+}
+
 #[track_caller]
 fn check(object: Value, expected: &str) {
-    let gates = all_gates();
-    match validate(&create(&object), &context(&gates)) {
+    match answer_to(object, None) {
         Answer::Allowed { .. } => assert_eq!("", expected),
-        Answer::Denied { code, message } => assert_eq!((code, message.as_str()), (422, expected)),
+        Answer::Denied { code, message } | Answer::Held { code, message, .. } => {
+            assert_eq!((code, message.as_str()), (422, expected));
+        }
     }
 }
 
@@ -512,6 +530,21 @@ fn a_budget_says_whose_pods_and_how_many() {
          {\"apiVersion\":\"a/b/c\",\"kind\":\"D\",\"name\":\"\"}: unexpected GroupVersion string: a/b/c, \
          spec.maxUnavailable: Invalid value: -1: must be greater than or equal to 0]",
     );
+    // Recorded of the original.
+    let percent = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex \
+                   used for validation is '[0-9]+%')";
+    for (value, shown, detail) in [
+        (json!(-1), "-1", "must be greater than or equal to 0"),
+        (json!("101%"), "\"101%\"", "must not be greater than 100%"),
+        (json!("abc"), "\"abc\"", percent),
+        (json!("5"), "\"5\"", percent),
+        (json!("2.5%"), "\"2.5%\"", percent),
+    ] {
+        for field in ["minAvailable", "maxUnavailable"] {
+            let expected = format!("spec.{field}: Invalid value: {shown}: {detail}");
+            check(json!({"targetRef": target, field: value}), &expected);
+        }
+    }
     check(
         json!({"selector": {}, "ignoredPodSelector": {}, "maxUnavailable": 1}),
         "[spec.selector: Invalid value: {}: empty selector is not valid for PodUnavailableBudget., \
@@ -534,6 +567,14 @@ fn a_budget_keeps_its_target_and_its_annotation_agrees_with_its_field() {
     check(
         budget("v1alpha1", replicas("x"), spec("web")),
         "metadata.annotations[pub.kruise.io/protect-total-replicas]: Invalid value: \"x\": must be a valid int32",
+    );
+    // Recorded of the original: only the version that has no field for it is validated.
+    let operations = json!({"kruise.io/pub-protect-operations": "EVICT, FOO"});
+    check(budget("v1beta1", operations.clone(), spec("web")), "");
+    check(
+        budget("v1alpha1", operations, spec("web")),
+        "metadata.annotations[kruise.io/pub-protect-operations]: Unsupported value: \"FOO\": supported values: \
+         \"DELETE\", \"UPDATE\", \"EVICT\", \"RESIZE\"",
     );
     let mut both = spec("web");
     both["protectTotalReplicas"] = json!(4);
@@ -568,14 +609,187 @@ fn a_cron_job_has_exactly_one_template_also_after_conversion() {
     let mut older = convert::convert(images, "apps.kruise.io/v1alpha1").unwrap();
     older["spec"]["template"] = job;
     check(older, only_one);
-    let mut broken =
-        cron("v1beta1", json!({"jobTemplate": {"spec": {"template": {"spec": {"containers": []}}}}}));
+    let mut broken = cron(
+        "v1beta1",
+        json!({"jobTemplate": {"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": []}}}}}),
+    );
     broken["spec"]["schedule"] = json!("");
     check(
         broken,
         "[spec.template.jobTemplate.spec.template.spec.containers: Required value, spec.schedule: Invalid value: \"\": \
          schedule cannot be empty, please provide valid cron schedule.]",
     );
+}
+
+fn cron_of(change: Value) -> Value {
+    let pods = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "a"}]}});
+    let mut cron = cron("v1beta1", json!({"broadcastJobTemplate": {"spec": {"template": pods}}}));
+    crate::patch_model::merge(&mut cron["spec"], &change);
+    cron
+}
+
+/// JOBS-49, JOBS-50, JOBS-51
+#[test]
+fn schedules_and_zones_that_do_not_exist_are_refused() {
+    for (schedule, problem) in [
+        ("* * * *", "expected exactly 5 fields, found 4: [* * * *]"),
+        ("60 * * * *", "end of range (60) above maximum (59): 60"),
+        ("* * * * 7", "end of range (7) above maximum (6): 7"),
+        ("* * * * * *", "expected exactly 5 fields, found 6: [* * * * * *]"),
+        ("@reboot", "unrecognized descriptor: @reboot"),
+        ("TZ=UTC", "time zone without a schedule: TZ=UTC"),
+        ("TZ=Nowhere/City * * * * *", "provided bad location Nowhere/City: unknown time zone Nowhere/City"),
+        ("*/0 * * * *", "step of range should be a positive number: */0"),
+        ("5-1 * * * *", "beginning of range (5) beyond end of range (1): 5-1"),
+    ] {
+        check(
+            cron_of(json!({"schedule": schedule})),
+            &format!("spec.schedule: Invalid value: {schedule:?}: {problem}"),
+        );
+    }
+    for schedule in
+        ["@daily", "? * * * ?", "@every 500ms", "CRON_TZ=UTC 0 9 * * *", "0 0 31 2 *", "* * * * MON-FRI"]
+    {
+        check(cron_of(json!({"schedule": schedule})), "");
+    }
+    check(cron_of(json!({"timeZone": "Asia/Shanghai"})), "");
+    check(
+        cron_of(json!({"timeZone": ""})),
+        "spec.timeZone: Invalid value: \"\": timeZone must be nil or non-empty string",
+    );
+    check(
+        cron_of(json!({"timeZone": "Mars/Base"})),
+        "spec.timeZone: Invalid value: \"Mars/Base\": unknown time zone Mars/Base",
+    );
+    let explicit = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
+    check(
+        cron_of(json!({"timeZone": "Local"})),
+        &format!("spec.timeZone: Invalid value: \"Local\": {explicit}"),
+    );
+    check(
+        cron_of(json!({"timeZone": "local"})),
+        &format!(
+            "[spec.timeZone: Invalid value: \"local\": {explicit}, spec.timeZone: Invalid value: \"local\": unknown time \
+             zone local]"
+        ),
+    );
+    check(
+        cron_of(json!({"schedule": "CRON_TZ=UTC 0 9 * * *", "timeZone": "UTC"})),
+        "spec.schedule: Invalid value: \"CRON_TZ=UTC 0 9 * * *\": cannot use both timeZone field and TZ or CRON_TZ in schedule",
+    );
+}
+
+/// JOBS-53
+#[test]
+fn a_schedule_of_image_pulls_has_the_rules_of_its_jobs() {
+    let images = |change: Value, policy: &str| {
+        let mut spec = json!({"images": ["a:1", "b:1"], "completionPolicy": {}});
+        crate::patch_model::merge(&mut spec, &change);
+        cron_of(json!({"concurrencyPolicy": policy, "template": {"broadcastJobTemplate": null,
+            "imageListPullJobTemplate": {"spec": spec}}}))
+    };
+    check(images(json!({}), "Replace"), "");
+    check(images(json!({}), "Forbid"), "");
+    check(
+        images(json!({}), "Allow"),
+        "spec.concurrencyPolicy: Invalid value: \"Allow\": concurrencyPolicy should be Replace or Forbid, but current value \
+         is: Allow",
+    );
+    let many: Vec<String> = (0..256).map(|number| format!("a:{number}")).collect();
+    for (change, field, problem) in [
+        (json!({"images": []}), "images", "image can not be empty"),
+        (json!({"images": many}), "images", "the maximum number of images cannot > 255"),
+        (json!({"images": ["a:1", "a:1"]}), "images", "images cannot have duplicate values"),
+        (
+            json!({"images": ["UPPER/x"]}),
+            "images",
+            "invalid image UPPER/x: invalid reference format: repository name must be lowercase",
+        ),
+        (json!({"selector": {"names": ["n", "n"]}}), "selector", "duplicated name in selector names"),
+        (
+            json!({"selector": {"names": ["n"], "matchLabels": {"a": "b"}}}),
+            "selector",
+            "can not set both names and labelSelector in this spec.selector",
+        ),
+        (
+            json!({"selector": {"names": ["n"]}, "podSelector": {"matchLabels": {"a": "b"}}}),
+            "selector",
+            "can not set both selector and podSelector",
+        ),
+        (
+            json!({"completionPolicy": {"type": "Never"}}),
+            "completionPolicy.type",
+            "completionPolicy should be Always, but current value is: Never",
+        ),
+        (
+            json!({"completionPolicy": {"activeDeadlineSeconds": 86401}}),
+            "completionPolicy.activeDeadlineSeconds",
+            "activeDeadlineSeconds must be less than 86400, current value is: 86401",
+        ),
+        (
+            json!({"completionPolicy": {"type": "Always", "activeDeadlineSeconds": 100}}),
+            "completionPolicy.activeDeadlineSeconds",
+            "completionPolicy.activeDeadlineSeconds must be greater than pullPolicy.timeoutSeconds(600)",
+        ),
+        (
+            json!({"completionPolicy": {"ttlSecondsAfterFinished": 10}}),
+            "completionPolicy.ttlSecondsAfterFinished",
+            "ttlSecondsAfterFinished is not supported in advancedCronJob",
+        ),
+    ] {
+        let answer = judged(images(change, "Replace"), None);
+        assert!(
+            answer.starts_with(&format!(
+                "spec.template.imageListPullJobTemplate.spec.{field}: Invalid value: "
+            )) && answer.ends_with(problem),
+            "{answer}"
+        );
+    }
+}
+
+/// JOBS-54, JOBS-63
+#[test]
+fn only_the_schedule_and_what_belongs_to_it_may_change() {
+    let old = cron_of(json!({}));
+    let update = |change: Value| {
+        let mut new = old.clone();
+        crate::patch_model::merge(&mut new["spec"], &change);
+        judged(new, Some(old.clone()))
+    };
+    assert_eq!(
+        update(
+            json!({"schedule": "@daily", "timeZone": "UTC", "paused": true, "successfulJobsHistoryLimit": 9,
+            "failedJobsHistoryLimit": 9, "concurrencyPolicy": "Replace", "startingDeadlineSeconds": 9})
+        ),
+        ""
+    );
+    let image = json!({"template": {"broadcastJobTemplate": {"spec": {"template": {"spec": {"containers": [{"name": "a", "image": "b"}]}}}}}});
+    assert!(
+        update(image).starts_with("spec: Forbidden: updates to advancedcronjob spec for fields other than")
+    );
+    let pods = json!({"spec": {"containers": [{"name": "a", "image": "a"}]}});
+    let job = cron_of(
+        json!({"template": {"broadcastJobTemplate": null, "jobTemplate": {"spec": {"template": pods}}}}),
+    );
+    check(
+        job,
+        "spec.template.jobTemplate.spec.template.spec.restartPolicy: Unsupported value: \"Always\": supported values: \
+         \"OnFailure\", \"Never\"",
+    );
+    check(
+        cron_of(json!({"template": {"broadcastJobTemplate": {"spec": {"parallelism": -1}}}})),
+        "spec.template.broadcastJobTemplate.spec.parallelism: Invalid value: -1: must be greater than or equal to 0",
+    );
+}
+
+/// JOBS-59
+#[test]
+fn what_is_accepted_and_will_not_work_well_is_said_to_the_writer() {
+    let mut long = cron_of(json!({"startingDeadlineSeconds": 0}));
+    long["metadata"]["name"] = json!("a".repeat(60));
+    let Answer::Allowed { warnings, .. } = answer_to(long, None) else { panic!("refused") };
+    assert_eq!(warnings.len(), 2);
+    assert!(warnings[0].contains("child names will exceed 63 characters"), "{warnings:?}");
 }
 
 #[test]

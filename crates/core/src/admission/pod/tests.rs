@@ -156,7 +156,7 @@ impl Cluster for One {
 }
 
 const REFUSE: [Check; 1] = [Check {
-    position: CheckPosition::UnavailableBudget,
+    position: CheckPosition::WorkloadSpread,
     runs: |touch, _| touch != Touch::Update,
     run: |_, touch, _| Ok(Some(Answer::Denied { code: 403, message: format!("{touch:?}") })),
 }];
@@ -167,7 +167,7 @@ fn check_judged(cluster: &dyn Cluster, request: &Request, expected: &str) {
     let answer = validate_by(&REFUSE, request, &context(&gates, cluster));
     let said = match answer {
         Answer::Allowed { .. } => "allowed".to_owned(),
-        Answer::Denied { code, message } => format!("{code} {message}"),
+        Answer::Denied { code, message } | Answer::Held { code, message, .. } => format!("{code} {message}"),
     };
     assert_eq!(said, expected);
 }
@@ -196,4 +196,4 @@ fn a_deletion_without_the_old_pod_passes_and_an_eviction_of_nothing_is_an_error(
 }
 
 const REFUSE_ONE: Check =
-    Check { position: CheckPosition::UnavailableBudget, runs: |_, _| true, run: |_, _, _| Ok(None) };
+    Check { position: CheckPosition::WorkloadSpread, runs: |_, _| true, run: |_, _, _| Ok(None) };

@@ -11,11 +11,15 @@ use serde_json::{Value, json};
 
 pub(super) use crate::patch_model::merge;
 use crate::{
-    cloneset::{Failures, Observed, Plan, Purpose, Room, plan, reference, status},
+    cloneset::{Observed, Plan, Purpose, plan, reference, status},
     effect::{Effect, Patch},
+    in_place::Refusals,
     patch_model::strategic,
+    plan::{Failures, Part, Purpose as _, Step, WriteBudget},
     pod::{Metadata, Pod},
+    pod_model,
     revision::Revision,
+    waiting::Waits,
 };
 
 #[derive(Clone)]
@@ -38,8 +42,10 @@ pub(super) struct World {
     pub(super) crash: Option<u64>,
     /// Whether somebody answers the hooks of pods, each third second.
     pub(super) answers: bool,
+    /// What the server refused.
+    pub(super) refusals: Refusals,
     /// How much a pass may write.
-    pub(super) room: Room,
+    pub(super) room: WriteBudget,
     seed: u64,
     serial: u64,
 }
@@ -77,7 +83,8 @@ impl World {
             slow_end: false,
             crash: None,
             answers: false,
-            room: Room::default(),
+            refusals: Refusals::default(),
+            room: WriteBudget::default(),
             seed: 7,
             serial: 0,
         }
@@ -132,11 +139,11 @@ impl World {
             revisions: self.revisions.values().map(|one| Arc::new(Revision::read(one).unwrap())).collect(),
             jobs: self.jobs.values().map(read).collect(),
             nodes: BTreeMap::new(),
-            protected: Default::default(),
             now: self.now,
             gates: Arc::new(self.gates.clone()),
             exclude_preparing_delete: false,
-            room: self.room,
+            refusals: self.refusals.clone(),
+            write_budget: self.room,
             resize_subresource: true,
             seed: self.seed,
         }
@@ -146,15 +153,14 @@ impl World {
     pub(super) fn pass(&mut self) -> Plan {
         let seen = self.seen();
         let plan = plan(&seen);
-        assert_eq!(plan.effects.len(), plan.purposes.len());
-        let mut failures = plan.failures.clone();
+        let mut failures = Failures::of(&plan);
         // A process that dies half-way has done any part of its plan.
         let lost =
             |index: usize| self.crash.is_some_and(|crash| (index as u64 * 7 + crash).is_multiple_of(3));
-        let lost: Vec<bool> = (0..plan.effects.len()).map(lost).collect();
+        let lost: Vec<bool> = (0..plan.steps.len()).map(lost).collect();
         let mut happened = true;
         let (mut made, mut is_taken) = (Vec::new(), false);
-        for ((effect, purpose), lost) in plan.effects.iter().zip(&plan.purposes).zip(lost) {
+        for (Step { effect, purpose, .. }, lost) in plan.steps.iter().zip(lost) {
             let follows = matches!(effect, Effect::Delete { follows: true, .. });
             if lost || (follows && !happened) {
                 happened = false;
@@ -174,7 +180,7 @@ impl World {
             self.events.extend(event.iter().map(|event| format!("{} {}", event.reason, event.message)));
             if let Err(error) = result {
                 let slot = match purpose.part() {
-                    crate::cloneset::Part::Scale => &mut failures.scale,
+                    Part::Scale => &mut failures.scale,
                     _ => &mut failures.update,
                 };
                 slot.get_or_insert(error);
@@ -189,14 +195,15 @@ impl World {
             self.seed += 1;
             return plan;
         }
-        let status = status(&seen, &failures, &[]);
+        let status = status(&seen, &failures, &Waits::default());
         self.set["status"] = serde_json::to_value(status).unwrap();
         plan
     }
 
     /// The status as it would be written now.
     pub(super) fn standing(&self) -> Value {
-        serde_json::to_value(status(&self.seen(), &Failures::default(), &[])).unwrap()
+        serde_json::to_value(status(&self.seen(), &Failures::default(), &crate::waiting::Waits::default()))
+            .unwrap()
     }
 
     fn act(&mut self, effect: &Effect) -> Result<(), String> {
@@ -228,6 +235,7 @@ impl World {
                 }
             }
             Effect::Delete { target, .. } => self.end(target.resource.kind, &target.key.name.clone()),
+            Effect::Ask { .. } => {}
             Effect::Event(event) => self.events.push(format!("{} {}", event.reason, event.message)),
             Effect::Patch { patch: Patch::Json(_), .. } => panic!("not used"),
         }
@@ -263,7 +271,6 @@ impl World {
     /// What nodes do in a second.
     pub(super) fn tick(&mut self) {
         self.now += SignedDuration::from_secs(1);
-        let now = self.now.to_string();
         self.pods.retain(|_, pod| pod["metadata"]["deletionTimestamp"].is_null());
         // The garbage collector: claims that were given to a pod go with it.
         let pods = &self.pods;
@@ -279,35 +286,10 @@ impl World {
                 continue;
             }
             pod["spec"]["nodeName"] = "n1".into();
-            let containers = pod["spec"]["containers"].as_array().unwrap().clone();
+            let broken = &self.broken;
             let works =
-                |container: &Value| !self.broken.contains(&container["image"].as_str().unwrap().to_owned());
-            let statuses: Vec<Value> = containers
-                .iter()
-                .map(|container| json!({"name": container["name"], "image": container["image"], "imageID": container["image"],
-                    "containerID": container["image"], "ready": works(container), "resources": container["resources"]}))
-                .collect();
-            let all_work = containers.iter().all(works);
-            pod["status"]["phase"] = "Running".into();
-            pod["status"]["containerStatuses"] = statuses.into();
-            let is = |pod: &Value, kind: &str| {
-                let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-                conditions.clone().any(|one| one["type"] == kind && one["status"] == "True")
-            };
-            let gates: Vec<Value> =
-                pod["spec"]["readinessGates"].as_array().into_iter().flatten().cloned().collect();
-            let ready = all_work && gates.iter().all(|gate| is(pod, gate["conditionType"].as_str().unwrap()));
-            for (kind, status) in [("ContainersReady", all_work), ("Ready", ready)] {
-                let known = pod["status"]["conditions"].as_array().into_iter().flatten();
-                if known.clone().any(|one| one["type"] == kind) && is(pod, kind) == status {
-                    continue;
-                }
-                let text = if status { "True" } else { "False" };
-                strategic(
-                    pod,
-                    &json!({"status": {"conditions": [{"type": kind, "status": text, "lastTransitionTime": now}]}}),
-                );
-            }
+                |container: &Value| !broken.contains(&container["image"].as_str().unwrap().to_owned());
+            pod_model::run(pod, &works, self.now);
         }
     }
 
@@ -336,13 +318,13 @@ impl World {
             look(self);
             self.tick();
             look(self);
-            let rests = plan.effects.is_empty() && before == self.set["status"] && plan.wake_after.is_none();
+            let rests = plan.steps.is_empty() && before == self.set["status"] && plan.wake_after.is_none();
             quiet = if rests { quiet + 1 } else { 0 };
             if quiet >= 2 {
                 return pass;
             }
         }
-        panic!("no rest: {:?} {}", self.pass().reasons, self.summary());
+        panic!("no rest: {:?} {}", self.pass().waits, self.summary());
     }
 
     pub(super) fn passes(&mut self, count: usize) {
@@ -401,6 +383,6 @@ impl World {
 
     /// Changes a CloneSet through a hand-made plan: for tests that look at single effects.
     pub(super) fn purposes(&self) -> Vec<Purpose> {
-        plan(&self.seen()).purposes
+        plan(&self.seen()).purposes()
     }
 }

@@ -6,11 +6,13 @@ use serde_json::{Value, json};
 
 use super::kit::{World, time};
 use crate::{
-    cloneset::{Desired, Observed, Plan, Purpose, Room, plan, view::View, view::is_on},
+    cloneset::{Desired, Observed, Plan, Purpose, plan, view::View},
     effect::Effect,
     lifecycle,
     object::POD,
+    plan::WriteBudget,
     pod::Pod,
+    revision::is_on,
 };
 
 /// One pod of a random state.
@@ -179,7 +181,7 @@ fn pod(index: usize, shape: &Shape, revision: &str) -> Pod {
 /// The pods that a plan takes out of service: deleted, made not ready, changed, or held by a hook.
 fn taken<'a>(seen: &'a Observed, plan: &Plan) -> Vec<&'a Pod> {
     let hit = |pod: &&Pod| {
-        plan.effects.iter().any(|effect| match effect {
+        plan.effects().into_iter().any(|effect| match effect {
             Effect::Delete { target, .. } => target.resource == POD && target.key.name == pod.metadata.name,
             Effect::Patch { target, patch, .. }
                 if target.resource == POD && target.key.name == pod.metadata.name =>
@@ -217,7 +219,7 @@ proptest! {
     fn never_makes_more_pods_than_the_surge_allows(seen in state()) {
         let plan = plan(&seen);
         let desired = Desired::of(&seen).unwrap();
-        let made = plan.purposes.iter().filter(|one| matches!(one, Purpose::CreatePod(_))).count();
+        let made = plan.purposes().iter().filter(|one| matches!(one, Purpose::CreatePod(_))).count();
         let waiting = seen.pods.iter().filter(|pod| lifecycle::is(pod, &kruise_api::lifecycle::State::PreparingDelete)).count();
         let left_out = if desired.exclude_preparing_delete { waiting } else { 0 };
         let all = count(seen.pods.len() - left_out + made);
@@ -230,7 +232,7 @@ proptest! {
         let desired = Desired::of(&seen).unwrap();
         let view = View::new(&seen, &desired);
         let revisions = view.revisions();
-        let started = plan.purposes.iter().filter(|one| matches!(one, Purpose::UpdateInPlace { .. } | Purpose::ReCreate { .. } | Purpose::Replace { .. }));
+        let started = plan.steps.iter().map(|step| &step.purpose).filter(|one| matches!(one, Purpose::UpdateInPlace { .. } | Purpose::ReCreate { .. } | Purpose::Replace { .. }));
         let started = count(started.count());
         let (new, old): (Vec<&Pod>, Vec<&Pod>) = view.pods.iter().copied()
             .filter(|pod| !lifecycle::is(pod, &kruise_api::lifecycle::State::PreparingDelete))
@@ -254,7 +256,7 @@ proptest! {
     #[test]
     fn effects_name_each_pod_once(seen in state()) {
         let plan = plan(&seen);
-        let mut names: Vec<&str> = plan.effects.iter().filter_map(|effect| match effect {
+        let mut names: Vec<&str> = plan.effects().into_iter().filter_map(|effect| match effect {
             Effect::Patch { target, .. } | Effect::Delete { target, .. } if target.resource == POD => Some(target.key.name.as_str()),
             _ => None,
         }).collect();
@@ -280,7 +282,7 @@ proptest! {
             let new = count(index) >= desired.partition;
             Arc::new(pod(index, &Shape { new, ..normal.clone() }, &sorted[usize::from(new)].1))
         }).collect();
-        prop_assert_eq!(plan(&seen).effects, vec![]);
+        prop_assert_eq!(plan(&seen).steps, vec![]);
     }
 }
 
@@ -355,7 +357,7 @@ proptest! {
         let mut world = World::new(json!({"replicas": 3, "updateStrategy": {"rollingUpdate": {
             "maxSurge": if policy == "InPlaceOnly" { 0 } else { surge }, "maxUnavailable": away, "podUpdatePolicy": policy}}}));
         world.slow_end = slow_end;
-        world.room = Room { pods: room, status: room };
+        world.room = WriteBudget { pods: room, status: room };
         if rollback {
             world = world.with_gate(Gate::CloneSetPartitionRollback);
         }
@@ -395,6 +397,6 @@ proptest! {
             prop_assert!(world.names().iter().all(is_whole));
             prop_assert!(slow_end || world.claims.len() == world.pods.len());
         }
-        prop_assert_eq!(plan(&seen).effects, vec![]);
+        prop_assert_eq!(plan(&seen).steps, vec![]);
     }
 }

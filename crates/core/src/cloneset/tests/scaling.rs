@@ -100,7 +100,7 @@ fn a_set_that_is_deleted_does_nothing() {
     world.delete_pod(&world.names()[0]);
     world.image("app:v2");
     world.set["metadata"]["deletionTimestamp"] = world.now.to_string().into();
-    assert_eq!(world.pass().effects, []);
+    assert_eq!(world.pass().steps, []);
 }
 
 /// CLONESET-9
@@ -311,14 +311,12 @@ fn without_a_pod_whose_claim_goes() -> (World, String, String) {
 fn a_pod_comes_back_only_when_a_claim_that_goes_has_gone() {
     let (mut world, gone, log) = without_a_pod_whose_claim_goes();
     let plan = world.pass();
-    assert_eq!(plan.purposes, [], "no other takes its place");
-    assert_eq!(
-        plan.reasons,
-        ["a pod that is to come back with its claims waits until what is deleted has gone"]
-    );
+    assert_eq!(plan.purposes(), [], "no other takes its place");
+    let expected = format!("claim {log} is being deleted; pod {gone} is created when it is gone");
+    assert_eq!(plan.waits.message(), expected, "WAITING-16");
     world.claims.remove(&log);
-    assert_eq!(world.pass().purposes, [Purpose::CreateClaim(log.as_str().into())]);
-    assert_eq!(world.pass().purposes, [Purpose::CreatePod(gone.as_str().into())]);
+    assert_eq!(world.pass().purposes(), [Purpose::CreateClaim(log.as_str().into())]);
+    assert_eq!(world.pass().purposes(), [Purpose::CreatePod(gone.as_str().into())]);
     world.rest();
     assert_eq!((world.pods.len(), world.claims.len()), (2, 4));
 }
@@ -328,7 +326,7 @@ fn a_pod_comes_back_only_when_a_claim_that_goes_has_gone() {
 fn a_claim_that_cannot_end_does_not_keep_a_pod_away() {
     let (mut world, gone, log) = without_a_pod_whose_claim_goes();
     let plan = world.pass();
-    assert_eq!((plan.purposes.len(), plan.wake_after), (0, Some(std::time::Duration::from_secs(60))));
+    assert_eq!((plan.steps.len(), plan.wake_after), (0, Some(std::time::Duration::from_secs(60))));
     world.now += jiff::SignedDuration::from_secs(60);
     world.rest();
     assert_eq!(world.pods.len(), 2);
@@ -343,14 +341,14 @@ fn claims_of_pods_to_come_stay_while_other_pods_go() {
     let gone = world.names().remove(0);
     world.delete_pod(&gone);
     world.edit(json!({"replicas": 4}));
-    let made = world.pass().purposes;
+    let made = world.pass().purposes();
     assert!(
         made.iter().all(|one| matches!(one, Purpose::CreateClaim(_) | Purpose::MoveClaim(_))),
         "{made:?}"
     );
     let ids = world.claims.len();
     world.pods.remove(&gone);
-    let pods = world.pass().purposes;
+    let pods = world.pass().purposes();
     assert!(pods.iter().all(|one| matches!(one, Purpose::CreatePod(_))), "{pods:?}");
     assert_eq!((pods.len(), world.claims.len()), (3, ids));
 }
@@ -451,7 +449,7 @@ fn the_same_pods_and_seed_give_the_same_names() {
     assert_eq!(names.len(), 7, "{first:?}");
     let mut other = grown.seen();
     other.seed += 1;
-    assert_ne!(crate::cloneset::plan(&other).purposes, first);
+    assert_ne!(crate::cloneset::plan(&other).purposes(), first);
     assert!(first.iter().all(|one| matches!(one, Purpose::CreatePod(_))));
 }
 
@@ -467,8 +465,8 @@ fn a_pass_plans_a_bounded_number_of_pods_whatever_is_wanted() {
     let mut world = World::resting(json!({}));
     world.edit(json!({"replicas": i32::MAX}));
     let mut seen = world.seen();
-    seen.room.pods = 7;
-    assert_eq!(crate::cloneset::plan(&seen).purposes.len(), 7, "what can be written in one pass");
+    seen.write_budget.pods = 7;
+    assert_eq!(crate::cloneset::plan(&seen).steps.len(), 7, "what can be written in one pass");
 }
 
 /// Pods that cannot be made do not hold up the update of those that exist.
@@ -481,4 +479,12 @@ fn an_update_goes_on_under_a_quota() {
     world.image("app:v2");
     world.passes(20);
     assert_eq!(world.images(), ["app:v2", "app:v2", "app:v2"]);
+    // Also when the refused pods alone are as many as may be written at once.
+    world.room.pods = 2;
+    world.edit(json!({"replicas": 9}));
+    world.rolling(json!({"maxUnavailable": 9}));
+    world.image("app:v3");
+    world.passes(20);
+    assert_eq!(world.images(), ["app:v3", "app:v3", "app:v3"]);
+    assert!(world.pods.values().all(|pod| crate::pod_model::has_condition(pod, "Ready")));
 }

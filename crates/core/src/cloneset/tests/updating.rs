@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 
 use super::kit::World;
 use crate::cloneset::Purpose;
+use crate::waiting::Reason;
 
 fn in_place(more: Value) -> Value {
     let mut spec = json!({"updateStrategy": {"rollingUpdate": {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": 1}}});
@@ -41,7 +42,7 @@ fn only_pods_that_something_holds_are_labelled_before_they_are_replaced() {
         world.image("app:v2");
         let mut begun = Vec::new();
         for _ in 0..4 {
-            begun.extend(world.pass().purposes);
+            begun.extend(world.pass().purposes());
             world.tick();
         }
         let first =
@@ -505,7 +506,7 @@ fn a_hook_holds_each_pod_before_and_after_its_update() {
     );
 }
 
-/// Every waiting state says why, once it lasts.
+/// WAITING-11, WAITING-12: hooks and updates that last are reported, those that are over soon are not.
 #[test]
 fn pods_that_wait_for_long_say_what_for() {
     let hook = json!({"labelsHandler": {"h": "true"}});
@@ -521,28 +522,34 @@ fn pods_that_wait_for_long_say_what_for() {
     updates.image("app:v2");
     let mut deletes = World::resting(hooked("preDelete"));
     deletes.edit(json!({"replicas": 0}));
-    for (world, why) in
-        [(&mut updates, "its hook inPlaceUpdate to let it be updated"), (&mut deletes, "its hook preDelete")]
-    {
+    for (world, reason, hook) in [
+        (&mut updates, Reason::InPlaceHook, "inPlaceUpdate"),
+        (&mut deletes, Reason::PreDeleteHook, "preDelete"),
+    ] {
         world.passes(4);
-        assert_eq!(world.pass().reasons, [""; 0], "it may be over soon");
-        world.rest();
-        let first = world.names().remove(0);
-        assert_eq!(world.pass().reasons, [format!("pod {first} waits for {why}, and 1 more wait")]);
+        assert_eq!(world.pass().waits.sentence(reason), None, "it may be over soon");
+        world.passes(12);
+        let names = world.names();
+        let expected = format!(
+            "2 pods wait for their {hook} hook ({}): label h=true is still on {}",
+            names.join(", "),
+            names[0]
+        );
+        assert_eq!(world.pass().waits.sentence(reason), Some(expected.as_str()));
     }
     let mut stuck = World::resting(in_place(json!({"replicas": 1})));
     let name = stuck.names().remove(0);
     stuck.image("app:v2");
     stuck.passes(2);
-    for _ in 0..60 {
+    for _ in 0..20 {
         // The node does not start its container anew.
         let status = stuck.pods[&name]["status"]["containerStatuses"].clone();
         stuck.passes(1);
         stuck.pods.get_mut(&name).unwrap()["status"]["containerStatuses"] = status;
     }
-    let reasons = stuck.pass().reasons;
-    let expected = format!("pod {name} waits for the end of its update in place: ");
-    assert!(reasons.iter().any(|reason| reason.starts_with(&expected)), "{reasons:?}");
+    let waits = stuck.pass().waits;
+    let sentence = waits.sentence(Reason::InPlaceUpdateRunning).unwrap_or_default();
+    assert!(sentence.starts_with(&format!("1 pod is being updated in place ({name}): ")), "{waits:?}");
 }
 
 /// INPLACE-44: the others go on, and the condition names the pod.
@@ -599,19 +606,6 @@ fn new_amounts_of_cpu_reach_every_pod() {
     assert!(
         world.pods.values().all(|pod| pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "200m")
     );
-}
-
-/// A budget refuses: nothing is started, and we look again in a second.
-#[test]
-fn a_protected_pod_waits() {
-    let mut world =
-        World::resting(in_place(json!({"replicas": 1}))).with_gate(Gate::PodUnavailableBudgetUpdateGate);
-    world.image("app:v2");
-    world.passes(1);
-    let mut seen = world.seen();
-    seen.protected = world.names().into_iter().map(Into::into).collect();
-    let plan = crate::cloneset::plan(&seen);
-    assert_eq!((plan.effects.len(), plan.wake_after), (0, Some(std::time::Duration::from_secs(1))));
 }
 
 /// INPLACE-41

@@ -76,7 +76,7 @@ fn answer(operation: &str, version: &str, change: &Value, gates: &Gates) -> Stri
         }
         let answer = match validate(&request, &context) {
             Answer::Allowed { .. } => "accepted".to_owned(),
-            Answer::Denied { message, .. } => message,
+            Answer::Denied { message, .. } | Answer::Held { message, .. } => message,
         };
         (request.object, answer)
     };

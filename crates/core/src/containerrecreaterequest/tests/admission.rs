@@ -94,7 +94,9 @@ fn asked(world: &World, operation: Operation, object: &Value, old: &Value) -> Re
         cluster: world,
     };
     match mutate(&request, &context) {
-        Answer::Denied { code, message } => Err(format!("{code} {message}")),
+        Answer::Denied { code, message } | Answer::Held { code, message, .. } => {
+            Err(format!("{code} {message}"))
+        }
         Answer::Allowed { patch, .. } => {
             let mut object = object.clone();
             let patch = patch.unwrap_or_default();

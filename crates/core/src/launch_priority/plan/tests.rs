@@ -168,7 +168,7 @@ fn a_barrier_that_was_deleted_comes_back_when_a_container_needs_it() {
     world.ready("a b").check("1 0", true);
     world.barrier = None;
     world.ready("b").check("", true);
-    let waiting = Waiting { reason: "CreateContainerConfigError".into() };
+    let waiting = Waiting { reason: "CreateContainerConfigError".into(), ..Waiting::default() };
     world.pod.status.container_statuses[0].state.waiting = Some(waiting);
     world.check("1 0", true);
     world.barrier.as_mut().unwrap().keys.remove("p_1");
@@ -181,7 +181,8 @@ fn a_container_that_did_its_work_is_as_good_as_ready() {
     let mut world = World::new("prep=1 main=0");
     world.ready("").check("1", false);
     let ended = |world: &mut World, exit_code: i32| {
-        world.pod.status.container_statuses[0].state.terminated = Some(Terminated { exit_code });
+        world.pod.status.container_statuses[0].state.terminated =
+            Some(Terminated { exit_code, ..Terminated::default() });
     };
     ended(&mut world, 0);
     world.check("1", false);

@@ -1,7 +1,7 @@
 //! The spec after defaulting: selectors read, options decided.
 
 use kruise_api::{
-    int_or_percent::{IntOrPercent, IntOrString, Problem},
+    int_or_percent::IntOrPercent,
     rollout::ScatterTerm,
     selector::{LabelSelector, Matcher},
     sidecarset::v1beta1::{SidecarSet, UpdateStrategy, UpdateType},
@@ -13,6 +13,7 @@ use crate::{
         hash::{self, Hashes},
         matching::Matching,
     },
+    strategy::{InvalidNumber, share, spelled},
     update_order::Strategy,
 };
 
@@ -37,6 +38,10 @@ pub struct Desired<'a> {
     pub partition: IntOrPercent,
     /// How many pods may be unavailable because of an update.
     pub max_unavailable: IntOrPercent,
+    /// The partition as the spec spells it.
+    pub spelled_partition: String,
+    /// `maxUnavailable` as the spec spells it.
+    pub spelled_max_unavailable: String,
     /// Which pods are updated first. What is spread is in `scatter`, because it depends on the pods.
     pub order: Strategy,
     /// Labels whose pods are spread over an update; `*` stands for every value there is.
@@ -67,13 +72,8 @@ pub enum Error {
     #[error("spec.updateStrategy.priorityStrategy has an invalid selector")]
     Priority(#[source] kruise_api::selector::Error),
     /// A number that is none.
-    #[error("{field} is invalid")]
-    Number {
-        /// The field.
-        field: &'static str,
-        /// What is wrong with it.
-        source: kruise_api::int_or_percent::Error,
-    },
+    #[error(transparent)]
+    Number(#[from] InvalidNumber),
 }
 
 impl<'a> Desired<'a> {
@@ -101,18 +101,16 @@ impl<'a> Desired<'a> {
                 .map(LabelSelector::matcher)
                 .transpose()
                 .map_err(Error::UpdateSelector)?,
-            partition: share(rolling.partition, 0, "spec.updateStrategy.partition")?,
-            max_unavailable: share(rolling.max_unavailable, 1, "spec.updateStrategy.maxUnavailable")?,
+            spelled_partition: spelled(rolling.partition.as_ref(), "0"),
+            spelled_max_unavailable: spelled(rolling.max_unavailable.as_ref(), "1"),
+            partition: share(rolling.partition.as_ref(), 0, "spec.updateStrategy.partition")?,
+            max_unavailable: share(
+                rolling.max_unavailable.as_ref(),
+                1,
+                "spec.updateStrategy.maxUnavailable",
+            )?,
             order: Strategy::new(rolling.priority_strategy.as_ref(), &[]).map_err(Error::Priority)?,
             scatter: rolling.scatter_strategy,
         })
-    }
-}
-
-fn share(value: Option<IntOrString>, default: i64, field: &'static str) -> Result<IntOrPercent, Error> {
-    match value.unwrap_or_else(|| default.into()).parse() {
-        // A share below zero is accepted where it rounds to zero.
-        Err(error) if error.problem == Problem::Negative => Ok(IntOrPercent::Int(0)),
-        parsed => parsed.map_err(|source| Error::Number { field, source }),
     }
 }

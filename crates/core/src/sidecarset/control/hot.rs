@@ -4,8 +4,11 @@
 //! Each step is one write of a pod and is found again from what the pod says: its images, which twin works, and what became
 //! of the containers.
 
-use super::{Desired, pods::Member, pods::is_running_and_ready};
-use crate::sidecarset::containers::{Sidecar, Upgrade, twins};
+use super::{Desired, pods::Member};
+use crate::{
+    availability::is_running_and_ready,
+    sidecarset::containers::{Sidecar, Upgrade, twins},
+};
 
 /// The two containers of a sidecar in a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]

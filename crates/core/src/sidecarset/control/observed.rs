@@ -1,6 +1,6 @@
 //! Everything a pass may know.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use kruise_api::sidecarset::v1beta1::SidecarSet;
@@ -15,6 +15,17 @@ use crate::{
 /// Whether [`Observed::namespaces`] is needed for this set.
 pub fn needs_namespaces(set: &SidecarSet) -> bool {
     set.spec.namespace_selector.is_some()
+}
+
+/// Why a pod must not be written now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// In words.
+    pub why: Text,
+    /// When to look again.
+    pub left: Duration,
+    /// A PodUnavailableBudget refused it.
+    pub by_budget: bool,
 }
 
 /// Everything a pass may know, gathered once from caches. The order of lists does not matter.
@@ -33,7 +44,7 @@ pub struct Observed {
     pub manager_namespace: Text,
     /// Pods that must not be written now, and why: a budget does not let them go (gate `PodUnavailableBudgetUpdateGate`), or
     /// the server refused their last update a moment ago. The others go on.
-    pub held: BTreeMap<ObjectKey, Text>,
+    pub held: BTreeMap<ObjectKey, Held>,
     /// The time.
     pub now: Timestamp,
 }

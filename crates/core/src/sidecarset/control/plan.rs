@@ -1,48 +1,28 @@
 //! What to do next.
 
-use std::time::Duration;
-
 use kruise_api::sidecarset::v1beta1::Status;
 
 use super::{Desired, Observed, Purpose, Updates, pods::View, status, update};
 use crate::{
     causes,
-    effect::Effect,
+    plan::{self, Part},
     sidecarset::revision::{self, Registered},
+    waiting::{self, Reason},
 };
 
 /// What to do next, as data.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Plan {
-    /// The writes, in any order.
-    pub effects: Vec<Effect>,
-    /// What each of them is for, in the same order.
-    pub purposes: Vec<Purpose>,
-    /// When to look again, if nothing happens before.
-    pub wake_after: Option<Duration>,
-    /// Why something waits, with the numbers.
-    pub reasons: Vec<String>,
-    /// What cannot be done as things stand: errors without a write.
-    pub failures: Vec<String>,
-}
-
-impl Plan {
-    pub(super) fn add(&mut self, effect: Effect, purpose: Purpose) {
-        self.effects.push(effect);
-        self.purposes.push(purpose);
-    }
-
-    pub(super) fn wake(&mut self, after: Duration) {
-        self.wake_after = Some(self.wake_after.map_or(after, |known| known.min(after)));
-    }
-}
+pub type Plan = plan::Plan<Purpose>;
 
 /// Decides one safe step, and says how things stand: both from one look at the pods.
 pub fn decide(seen: &Observed) -> (Plan, Status) {
     let desired = match Desired::of(&seen.set) {
         Ok(desired) => desired,
         Err(error) => {
-            let plan = Plan { failures: vec![causes::told(&error)], ..Plan::default() };
+            let mut plan = Plan::default();
+            let error = causes::told(&error);
+            let sentence = format!("the spec cannot be carried out: {error}");
+            plan.waits.add(Reason::SpecInvalid, sentence);
+            plan.fail(Part::Update, error);
             return (plan, seen.set.status.clone().unwrap_or_default());
         }
     };
@@ -64,22 +44,23 @@ fn next(view: &View<'_>, registered: Registered) -> Plan {
     let Registered { latest, effects, .. } = registered;
     let mut plan = Plan::default();
     for effect in effects {
-        plan.add(effect, Purpose::Quiet);
+        plan.add(effect, Purpose::Quiet, "revisions follow the spec");
     }
     // A revision comes before the pods that refer to it.
     if view.seen.revisions.iter().all(|known| known.name() != latest) {
         return plan;
     }
+    let outdated = view.pods.iter().filter(|member| !member.is_updated);
+    let (old, all) = (outdated.map(|member| member.pod).collect::<Vec<_>>(), view.pods.len());
     match view.desired.updates {
-        Updates::Never => {}
+        Updates::Never if old.is_empty() => {}
+        Updates::Never => waiting::on_delete(&old, all, "NotUpdate", &mut plan.waits),
+        Updates::Paused if old.is_empty() => {}
         Updates::Paused => {
-            let waiting = view.pods.iter().filter(|member| !member.is_updated).count();
-            if waiting > 0 {
-                let total = view.pods.len();
-                plan.reasons.push(format!("the update is paused: {waiting} of {total} pods wait"));
-            }
+            let updated = all - old.len();
+            waiting::paused("spec.updateStrategy.paused", updated, all, &latest, &mut plan.waits);
         }
-        Updates::Rolling => update::run(view, &latest, &mut plan),
+        Updates::Rolling => plan.join(update::run(view, &latest)),
     }
     plan
 }

@@ -12,8 +12,9 @@ use kruise_api::{
 
 use super::{Desired, Observed, hot, state};
 use crate::{
+    availability::is_running_and_ready,
     object::{ObjectKey, ObjectRef},
-    pod::{Condition, Container, Pod},
+    pod::{Container, Pod},
     sidecarset::record::{self, Entry},
     update_order::by_name,
 };
@@ -67,7 +68,7 @@ impl<'a> Member<'a> {
     fn of(pod: &'a Pod, seen: &Observed, desired: &Desired<'_>) -> Option<Self> {
         let working = pod.metadata.annotations.text(SIDECARSET_WORKING_HOT_UPGRADE_CONTAINER);
         let working = working.map(record::working).unwrap_or_default();
-        if !is_active(pod) || !is_meant(pod, seen, desired) || !has_sidecars(pod, desired, &working) {
+        if !pod.is_active() || !is_meant(pod, seen, desired) || !has_sidecars(pod, desired, &working) {
             return None;
         }
         let entry = recorded(pod, SIDECARSET_HASH, desired.name);
@@ -88,7 +89,8 @@ impl<'a> Member<'a> {
         };
         let names: Vec<&str> = desired.names.iter().map(String::as_str).collect();
         member.is_consistent = member.runs(&names);
-        member.is_ready = is_running_and_ready(pod) && !hot::is_under_way(&member, desired);
+        member.is_ready =
+            !pod.metadata.unreadable && is_running_and_ready(pod) && !hot::is_under_way(&member, desired);
         Some(member)
     }
 
@@ -129,14 +131,6 @@ impl<'a> Member<'a> {
     pub(super) fn key(&self) -> ObjectKey {
         self.pod.metadata.key()
     }
-}
-
-fn is_active(pod: &Pod) -> bool {
-    !pod.metadata.is_deleting() && !matches!(pod.status.phase.as_str(), "Succeeded" | "Failed")
-}
-
-pub(super) fn is_running_and_ready(pod: &Pod) -> bool {
-    pod.status.phase == "Running" && pod.condition("Ready").is_some_and(Condition::is_true)
 }
 
 /// Whether the set is about the pod, and was injected into it.

@@ -3,6 +3,8 @@
 use crate::{
     effect::{Event, Level},
     object::ObjectRef,
+    plan::{self, Part},
+    text::Text,
 };
 
 /// What an effect is for.
@@ -12,6 +14,8 @@ pub enum Purpose {
     Update {
         /// The pod.
         pod: ObjectRef,
+        /// The revision of the set.
+        revision: Text,
     },
     /// An idle twin of a hot upgrade gets its empty image.
     Reset {
@@ -22,22 +26,24 @@ pub enum Purpose {
     Quiet,
 }
 
-impl Purpose {
-    /// The event to send after the effect took place.
-    pub fn done(&self) -> Option<Event> {
+impl plan::Purpose for Purpose {
+    fn part(&self) -> Part {
+        Part::Update
+    }
+
+    fn done(&self, _set: &ObjectRef) -> Vec<Event> {
         match self {
-            Self::Reset { pod } => Some(event(
+            Self::Reset { pod } => vec![event(
                 pod,
                 Level::Normal,
                 "ResetContainerSucceed",
                 "reset sidecar container image empty successfully".to_owned(),
-            )),
-            Self::Update { .. } | Self::Quiet => None,
+            )],
+            Self::Update { .. } | Self::Quiet => Vec::new(),
         }
     }
 
-    /// The event to send when the effect was refused.
-    pub fn failed(&self, error: &str) -> Option<Event> {
+    fn failed(&self, _set: &ObjectRef, error: &str) -> Option<Event> {
         match self {
             Self::Reset { pod } => Some(event(
                 pod,
@@ -45,8 +51,19 @@ impl Purpose {
                 "ResetContainerFailed",
                 format!("reset sidecar container image empty failed: {error}"),
             )),
-            Self::Update { .. } | Self::Quiet => None,
+            // The same reason as for a pod of a CloneSet, so that one search finds both.
+            Self::Update { pod, revision } => Some(event(
+                pod,
+                Level::Warning,
+                "FailedUpdatePodInPlace",
+                format!("failed to update pod {} in-place(revision {revision}): {error}", pod.key.name),
+            )),
+            Self::Quiet => None,
         }
+    }
+
+    fn quiet(_part: Part) -> Self {
+        Self::Quiet
     }
 }
 
@@ -56,11 +73,6 @@ pub(super) fn not_upgradable(set: &ObjectRef, count: usize) -> Event {
         "SidecarSet in-place update detected {count} not upgradable pod(s) in this round, will skip them."
     );
     event(set, Level::Normal, "NotUpgradablePods", message)
-}
-
-/// Why something waits. A SidecarSet has no conditions, so an event says it, once for each text.
-pub fn waiting(set: &ObjectRef, reasons: &[String]) -> Option<Event> {
-    (!reasons.is_empty()).then(|| event(set, Level::Normal, "Waiting", reasons.join("; ")))
 }
 
 fn event(regarding: &ObjectRef, level: Level, reason: &str, message: String) -> Event {

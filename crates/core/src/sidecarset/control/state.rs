@@ -103,6 +103,16 @@ pub(super) fn recorded<'a>(
     serde_json::to_string(&states).unwrap_or_default()
 }
 
+/// Whether no update of a set is on its way in the pod. An annotation that cannot be read says that one is.
+pub fn is_settled(pod: &Pod) -> bool {
+    read(pod).is_some_and(|states| {
+        states.values().all(|state| {
+            let names: Vec<&str> = state.last_container_statuses.keys().map(Text::as_str).collect();
+            names.is_empty() || is_consistent(pod, Some(state), &names)
+        })
+    })
+}
+
 pub(super) fn status<'a>(pod: &'a Pod, container: &str) -> Option<&'a ContainerStatus> {
     pod.status.container_statuses.iter().find(|status| status.name == container)
 }

@@ -1,9 +1,6 @@
 //! Which pods get the images of the set next, and what else their updates need.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use kruise_api::rollout::ScatterTerm;
 
@@ -15,55 +12,73 @@ use super::{
 use crate::{
     effect::Effect,
     object::ObjectKey,
+    plan::Part,
     pod::Pod,
     update_order::{Strategy, strategic_order},
+    waiting::{self, Reason, text},
 };
 
-/// When to look again after a pod that must not be written now.
-const HELD_RETRY: Duration = Duration::from_secs(1);
-
 /// Plans the next step of updating. Hot upgrades that were begun are ended before others begin.
-pub(super) fn run(view: &View<'_>, revision: &str, plan: &mut Plan) {
-    let mut written = reset(view, plan);
+pub(super) fn run(view: &View<'_>, revision: &str) -> Plan {
+    let (mut plan, mut written) = reset(view);
     if written.is_empty() {
-        let round = Round::of(view, plan);
+        let round = Round::of(view, &mut plan);
         for Chosen { member, annotations } in round.chosen {
             let effect = patch::update(view, member, annotations, revision);
-            plan.add(effect, Purpose::Update { pod: member.pod.reference() });
+            let purpose = Purpose::Update { pod: member.pod.reference(), revision: revision.into() };
+            plan.add(effect, purpose, "it has older sidecars");
             written.insert(member.key());
         }
-        tell_not_upgradable(view, &round.not_upgradable, plan);
+        plan.join(tell_not_upgradable(view, &round.not_upgradable));
     }
-    tell_upgradable(view, &written, plan);
+    plan.join(tell_upgradable(view, &written));
+    plan
 }
 
 /// Ends hot upgrades whose new twin works. The pods that are written to.
-fn reset(view: &View<'_>, plan: &mut Plan) -> BTreeSet<ObjectKey> {
-    let mut written = BTreeSet::new();
-    let mut under_way = 0;
+fn reset(view: &View<'_>) -> (Plan, BTreeSet<ObjectKey>) {
+    let (mut plan, mut written) = (Plan::default(), BTreeSet::new());
+    let mut under_way = Vec::new();
     for member in &view.pods {
         if !hot::is_reset_due(member, view.desired) && !hot::is_stuck(member, view.desired) {
-            under_way += usize::from(member.is_updated && hot::is_under_way(member, view.desired));
+            if member.is_updated && hot::is_under_way(member, view.desired) {
+                under_way.push(member);
+            }
             continue;
         }
-        if is_held(view, member, plan) {
+        if member.pod.metadata.unreadable || is_held(view, member, &mut plan) {
             continue;
         }
-        plan.add(patch::reset(view, member), Purpose::Reset { pod: member.pod.reference() });
+        let purpose = Purpose::Reset { pod: member.pod.reference() };
+        plan.add(patch::reset(view, member), purpose, "its new twin is ready");
         written.insert(member.key());
     }
-    if under_way > 0 {
-        plan.reasons
-            .push(format!("{under_way} pods run both images of a hot upgrade until the new one is ready"));
+    if !under_way.is_empty() {
+        let why = "both images of a hot upgrade run until the new one is ready";
+        plan.waits.add(Reason::InPlaceUpdateRunning, updating(&under_way, why));
     }
-    written
+    (plan, written)
+}
+
+/// That updates in place of pods are not complete.
+fn updating(members: &[&Member<'_>], why: &str) -> String {
+    format!("{} being updated in place ({}): {why}", text::pods_are(members.len()), keys(members))
+}
+
+/// The pods by namespace and name.
+fn keys(members: &[&Member<'_>]) -> String {
+    let keys: Vec<String> = members.iter().map(|member| member.key().to_string()).collect();
+    text::names(keys.iter().map(String::as_str))
 }
 
 /// Whether a pod must not be written now.
 fn is_held(view: &View<'_>, member: &Member<'_>, plan: &mut Plan) -> bool {
-    let Some(why) = view.seen.held.get(&member.key()) else { return false };
-    plan.reasons.push(format!("pod {} cannot be updated now: {why}", member.key()));
-    plan.wake(HELD_RETRY);
+    let Some(held) = view.seen.held.get(&member.key()) else { return false };
+    if held.by_budget {
+        plan.waits.add(Reason::BudgetRefuses, held.why.as_str());
+    }
+    plan.reasons.push(format!("pod {} cannot be updated now: {}", member.key(), held.why));
+    plan.wake(held.left);
     true
 }
 
@@ -98,13 +113,22 @@ impl<'v, 'a> Round<'v, 'a> {
         let (upgradable, not_upgradable): (Vec<&Member<'_>>, Vec<&Member<'_>>) =
             candidates.into_iter().partition(|member| member.is_upgradable);
         if !not_upgradable.is_empty() {
-            let count = not_upgradable.len();
-            plan.reasons.push(format!("{count} pods must be made anew: more than images changed"));
+            let (count, all) = (not_upgradable.len(), text::pods(view.pods.len()));
+            let keys = keys(&not_upgradable);
+            let sentence = format!(
+                "{count} of {all} cannot be updated in place ({keys}): more than images changed; they get it when they are \
+                 re-created"
+            );
+            plan.waits.add(Reason::SidecarNotUpdatable, sentence);
         }
         let (waiting, unsettled): (Vec<&Member<'_>>, Vec<&Member<'_>>) =
-            upgradable.into_iter().partition(|member| member.is_settled(desired));
+            upgradable.into_iter().partition(|member| {
+                // One that cannot be read counts, but nobody touches it.
+                member.is_settled(desired) && !member.pod.metadata.unreadable
+            });
         if !unsettled.is_empty() {
-            plan.reasons.push(format!("{} pods are still on their way to an earlier image", unsettled.len()));
+            let why = "an earlier image does not run yet";
+            plan.waits.add(Reason::InPlaceUpdateRunning, updating(&unsettled, why));
         }
         let limits = Limits::of(desired.partition, desired.max_unavailable, view.pods.len());
         let ordered = partitioned(view, &waiting, &limits, plan);
@@ -124,12 +148,9 @@ fn partitioned<'v, 'a>(
     let pods: Vec<&Pod> = waiting.iter().map(|member| member.pod).collect();
     let ordered = strategic_order(&pods, &all, &strategy);
     let kept = limits.kept.min(ordered.len());
-    if kept > 0 {
-        plan.reasons.push(format!(
-            "{kept} pods stay as they are: the partition keeps {} of {}",
-            limits.kept,
-            all.len()
-        ));
+    if kept > 0 && kept == ordered.len() {
+        let updated = view.pods.iter().filter(|member| member.is_updated).count();
+        waiting::partition(updated, all.len(), &view.desired.spelled_partition, kept, &mut plan.waits);
     }
     let members: BTreeMap<ObjectKey, &Member<'_>> =
         waiting.iter().map(|member| (member.key(), *member)).collect();
@@ -162,17 +183,17 @@ fn budgeted<'v, 'a>(
         }
         match patch::annotations(view, member) {
             Ok(annotations) => free.push(Chosen { member, annotations }),
-            Err(error) => plan.failures.push(format!("pod {} cannot be updated: {error}", member.key())),
+            Err(error) => {
+                plan.fail(Part::Update, format!("pod {} cannot be updated: {error}", member.key()));
+            }
         }
     }
     let count = taken(free.iter().map(|one| one.member.is_ready), used, limits);
     if let Some(Chosen { member: next, .. }) = free.get(count) {
         let now_down = used + free.iter().take(count).filter(|one| one.member.is_ready).count();
-        plan.reasons.push(format!(
-            "pod {} waits for its update: {now_down} pods are unavailable, {} may be",
-            next.key(),
-            limits.max_unavailable
-        ));
+        let value = &view.desired.spelled_max_unavailable;
+        let next = next.key().to_string();
+        waiting::max_unavailable(now_down, limits.max_unavailable, value, &next, &mut plan.waits);
     }
     free.truncate(count);
     free
@@ -199,19 +220,25 @@ fn terms(scatter: &[ScatterTerm], all: &[&Pod]) -> Vec<ScatterTerm> {
 }
 
 /// Marks the pods that cannot be updated. People hear of it when that is new.
-fn tell_not_upgradable(view: &View<'_>, members: &[&Member<'_>], plan: &mut Plan) {
+fn tell_not_upgradable(view: &View<'_>, members: &[&Member<'_>]) -> Plan {
+    let mut plan = Plan::default();
     let writes: Vec<Effect> = members
         .iter()
         .filter_map(|member| condition::write(member.pod, view.desired.name, false, view.seen.now))
         .collect();
     if !writes.is_empty() {
-        plan.add(Effect::Event(purpose::not_upgradable(&view.set, members.len())), Purpose::Quiet);
+        let event = Effect::Event(purpose::not_upgradable(&view.set, members.len()));
+        plan.add(event, Purpose::Quiet, "more than images changed");
     }
-    writes.into_iter().for_each(|write| plan.add(write, Purpose::Quiet));
+    for write in writes {
+        plan.add(write, Purpose::Quiet, "more than images changed");
+    }
+    plan
 }
 
 /// Marks the pods that were updated in place, or were said to be impossible to update and now are what they should be.
-fn tell_upgradable(view: &View<'_>, written: &BTreeSet<ObjectKey>, plan: &mut Plan) {
+fn tell_upgradable(view: &View<'_>, written: &BTreeSet<ObjectKey>) -> Plan {
+    let mut plan = Plan::default();
     for member in view.pods.iter().filter(|member| member.is_updated) {
         let is_told = condition::says(member.pod, view.desired.name);
         if is_told == Some(true)
@@ -221,7 +248,8 @@ fn tell_upgradable(view: &View<'_>, written: &BTreeSet<ObjectKey>, plan: &mut Pl
             continue;
         }
         if let Some(effect) = condition::write(member.pod, view.desired.name, true, view.seen.now) {
-            plan.add(effect, Purpose::Quiet);
+            plan.add(effect, Purpose::Quiet, "it can be updated in place");
         }
     }
+    plan
 }

@@ -74,6 +74,7 @@ fn words(kind: Kind) -> &'static str {
         Kind::Duplicate => "Duplicate value",
         Kind::Forbidden => "Forbidden",
         Kind::NotFound => "Not found",
+        Kind::Internal => "Internal error",
     }
 }
 

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::kit::{EMPTY, World, container_of, hot, strategic};
-use crate::{effect::Effect, sidecarset::control::plan};
+use crate::{effect::Effect, plan::Purpose as _, sidecarset::control::plan};
 
 /// How the twins of a pod stand: images, which works, versions and versions of the twin.
 fn row(world: &World, pod: &str) -> String {
@@ -57,7 +57,7 @@ fn twins_take_turns_and_the_pod_serves_all_the_time() {
     world.image("mesh:v2");
     assert_eq!(step(&mut world, "p-0"), r#"mesh:v1 mesh:v2 {"mesh":"mesh-2"} 1 R R 1"#);
     let first = versions(&world, "p-0").split_once(' ').unwrap().1.to_owned();
-    assert!(plan(&world.seen()).effects.iter().all(|effect| !matches!(effect, Effect::Event(_))));
+    assert!(plan(&world.seen()).effects().into_iter().all(|effect| !matches!(effect, Effect::Event(_))));
     assert_eq!(
         step(&mut world, "p-0"),
         format!(r#"empty:v1 mesh:v2 {{"mesh":"mesh-2"}} 0 {first} {first} 0"#)
@@ -122,11 +122,9 @@ fn half_way() -> World {
     assert_eq!(world.image_of("p-1", "mesh-2"), "nosuch:v9");
     assert!(serves(&world, "p-1"));
     assert_eq!(
-        plan(&world.seen()).reasons,
-        [
-            "1 pods run both images of a hot upgrade until the new one is ready",
-            "pod default/p-0 waits for its update: 1 pods are unavailable, 1 may be"
-        ]
+        plan(&world.seen()).waits.message(),
+        "1 pod is being updated in place (default/p-1): both images of a hot upgrade run until the new one is ready. 1 of at \
+         most 1 pod is unavailable (maxUnavailable: 1); next to update: default/p-0"
     );
     world
 }
@@ -261,7 +259,11 @@ fn a_reset_that_fails_is_told() {
     world.tick();
     world.tick();
     let plan = plan(&world.seen());
-    let failed = plan.purposes.iter().find_map(|purpose| purpose.failed("no way")).unwrap();
+    let failed = plan
+        .purposes()
+        .iter()
+        .find_map(|purpose| purpose.failed(&crate::sidecarset::reference(&world.seen().set), "no way"))
+        .unwrap();
     assert_eq!(
         (failed.reason.as_str(), failed.message.as_str(), failed.regarding.key.to_string().as_str()),
         ("ResetContainerFailed", "reset sidecar container image empty failed: no way", "default/p-0")

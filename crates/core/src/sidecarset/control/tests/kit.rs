@@ -10,14 +10,14 @@ pub(super) use crate::patch_model::{merge, strategic};
 use crate::{
     effect::{Effect, Patch},
     object::ObjectKey,
+    plan::{Purpose as _, Step},
     pod::Pod,
     revision::Revision,
     sidecarset::{
         Seen, Set,
-        control::{Observed, Plan, decide, status_write},
+        control::{Held, Observed, Plan, decide, status_write},
         defaults, inject,
     },
-    text::Text,
 };
 
 pub(super) const EMPTY: &str = "empty:v1";
@@ -28,7 +28,7 @@ pub(super) struct World {
     pub(super) pods: BTreeMap<String, Value>,
     pub(super) revisions: BTreeMap<String, Value>,
     pub(super) now: Timestamp,
-    pub(super) held: BTreeMap<ObjectKey, Text>,
+    pub(super) held: BTreeMap<ObjectKey, Held>,
     pub(super) events: Vec<String>,
     /// Images that cannot be run.
     pub(super) broken: Vec<String>,
@@ -171,17 +171,17 @@ impl World {
     pub(super) fn pass(&mut self) -> Plan {
         let seen = self.seen();
         let (plan, standing) = decide(&seen);
-        assert_eq!(plan.effects.len(), plan.purposes.len());
-        for (index, (effect, purpose)) in plan.effects.iter().zip(&plan.purposes).enumerate() {
+        let set = crate::sidecarset::reference(&seen.set);
+        for (index, Step { effect, purpose, .. }) in plan.steps.iter().enumerate() {
             // A process that dies half-way has done any part of its plan.
             if self.crash.is_some_and(|crash| (index as u64 * 7 + crash).is_multiple_of(3)) {
                 continue;
             }
             let event = match self.act(effect) {
-                Ok(()) => purpose.done(),
-                Err(error) => purpose.failed(&error),
+                Ok(()) => purpose.done(&set),
+                Err(error) => purpose.failed(&set, &error).into_iter().collect(),
             };
-            self.events.extend(event.map(|event| format!("{} {}", event.reason, event.message)));
+            self.events.extend(event.iter().map(|event| format!("{} {}", event.reason, event.message)));
         }
         if let Some(crash) = &mut self.crash {
             *crash += 1;
@@ -196,6 +196,7 @@ impl World {
     fn act(&mut self, effect: &Effect) -> Result<(), String> {
         let version = self.next_version();
         match effect {
+            Effect::Ask { .. } => panic!("a SidecarSet asks nothing"),
             Effect::Create { resource, object, namespace } => {
                 assert_eq!((resource.kind, namespace.as_str()), ("ControllerRevision", "kruise-system"));
                 let mut object = object.clone();

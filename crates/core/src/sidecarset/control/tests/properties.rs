@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use super::kit::{EMPTY, World, cold, container_of, hot, merge, read};
 use crate::{
     effect::{Effect, Patch},
+    plan::Purpose as _,
     sidecarset::control::{Limits, Observed, Plan, decide, plan, status},
+    waiting::Waits,
 };
 
 /// A history is dozens of passes with time between them, so fewer of them are tried; `PROPTEST_CASES` makes it more.
@@ -168,7 +170,7 @@ fn changed(plan: &Plan) -> Vec<(String, Vec<String>)> {
         }
         _ => None,
     };
-    plan.effects.iter().filter_map(pod).collect()
+    plan.steps.iter().map(|step| &step.effect).filter_map(pod).collect()
 }
 
 /// A random state: pods as they were seen in histories, and a set that wants one of the images.
@@ -238,7 +240,7 @@ proptest! {
             let stays = serving.is_empty() || serving.iter().any(is_left);
             prop_assert!(!state.is_hot || stays, "{pod} would stop to serve: {containers:?}");
         }
-        if plan.purposes.iter().any(|purpose| purpose.done().is_some()) {
+        if plan.purposes().iter().any(|purpose| !purpose.done(&crate::sidecarset::reference(&seen.set)).is_empty()) {
             prop_assert!(state.is_hot);
             return Ok(());
         }
@@ -294,7 +296,7 @@ proptest! {
         }
         seen.pods = pods.values().map(|pod| Arc::new(read(pod))).collect();
         let (plan, standing) = decide(&seen);
-        for effect in &plan.effects {
+        for effect in plan.effects() {
             if let Effect::Patch { target, .. } = effect {
                 prop_assert!(target.uid.is_some());
                 prop_assert!(target.resource_version.is_some() || target.resource.kind == "ControllerRevision");
@@ -333,7 +335,7 @@ proptest! {
         prop_assert_eq!(world.counts(), [i64::try_from(pods).unwrap(); 4]);
         prop_assert!(world.images("sc").iter().all(|image| *image == "side:v4"));
         let resting = plan(&world.seen());
-        prop_assert_eq!((resting.effects, resting.reasons), (Vec::new(), Vec::new()));
+        prop_assert_eq!((resting.steps, resting.waits), (Vec::new(), Waits::default()));
     }
 
     /// Of two twins one always serves, as long as there is an image that can.
@@ -357,6 +359,6 @@ proptest! {
         prop_assert_eq!(lost, Vec::<String>::new());
         prop_assert_eq!(world.counts(), [i64::try_from(pods).unwrap(); 4]);
         let resting = plan(&world.seen());
-        prop_assert_eq!((resting.effects, resting.reasons), (Vec::new(), Vec::new()));
+        prop_assert_eq!((resting.steps, resting.waits), (Vec::new(), Waits::default()));
     }
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::kit::{World, cold, hot, read};
 use crate::{
     pod::Pairs,
-    sidecarset::control::{needs_namespaces, plan, status, status_write, waiting, wakes},
+    sidecarset::control::{needs_namespaces, plan, status, status_write, wakes},
 };
 
 /// SIDECARSET-1, SIDECARSET-2, SIDECARSET-42
@@ -48,7 +48,7 @@ fn pods_of_namespaces_that_are_not_chosen_do_not_count() {
     assert_eq!(status(&world.seen()).matched_pods, 1, "the name of a namespace is known without its labels");
 }
 
-/// The counters that are always written, and the one that is not.
+/// All counters are written, also those that the original leaves out at zero.
 #[test]
 fn the_status_is_written_when_it_differs_and_as_the_original_writes_it() {
     let mut world = World::new(cold("sc", "sidecar:v1"), json!({}));
@@ -58,7 +58,7 @@ fn the_status_is_written_when_it_differs_and_as_the_original_writes_it() {
     assert_eq!(
         world.set["status"],
         json!({"observedGeneration": 1, "matchedPods": 0, "updatedPods": 0, "readyPods": 0,
-            "latestRevision": revision, "collisionCount": 0})
+            "updatedReadyPods": 0, "latestRevision": revision, "collisionCount": 0})
     );
     let seen = world.seen();
     assert_eq!(status_write(&seen.set, &status(&seen)), None);
@@ -112,9 +112,9 @@ fn a_spec_that_cannot_be_carried_out_is_told_and_changes_nothing() {
     let before = world.set["status"].clone();
     world.edit(json!({"updateStrategy": {"partition": "what"}}));
     let plan = plan(&world.seen());
-    assert!(plan.effects.is_empty());
+    assert!(plan.steps.is_empty());
     assert!(
-        plan.failures[0].starts_with("spec.updateStrategy.partition is invalid: "),
+        plan.failures[0].message.starts_with("spec.updateStrategy.partition is invalid: "),
         "{:?}",
         plan.failures
     );
@@ -126,7 +126,7 @@ fn a_set_that_is_being_deleted_does_nothing() {
     let mut world = World::resting(cold("sc", "sidecar:v1"), json!({}), 1);
     world.image("sidecar:v2");
     world.set["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
-    assert!(plan(&world.seen()).effects.is_empty());
+    assert!(plan(&world.seen()).steps.is_empty());
 }
 
 #[test]
@@ -143,13 +143,4 @@ fn a_change_of_a_pod_wakes_the_sets_that_it_names() {
     assert_eq!(names(Some(&before), Some(&after)), ["s", "t"]);
     assert_eq!(names(Some(&before), None), ["s"]);
     assert_eq!(names(None, Some(&after)), ["s", "t"]);
-}
-
-#[test]
-fn reasons_become_one_event() {
-    let world = World::new(cold("sc", "sidecar:v1"), json!({}));
-    let set = crate::sidecarset::reference(&world.typed());
-    assert_eq!(waiting(&set, &[]), None);
-    let event = waiting(&set, &["a".to_owned(), "b".to_owned()]).unwrap();
-    assert_eq!((event.reason.as_str(), event.message.as_str()), ("Waiting", "a; b"));
 }

@@ -1,7 +1,10 @@
 use serde_json::{Value, json};
 
 use super::kit::{World, cold, container_of, hot, read, time};
-use crate::{object::ObjectKey, sidecarset::control::plan};
+use crate::{
+    object::ObjectKey,
+    sidecarset::control::{Held, plan},
+};
 
 const UPGRADABLE: &str = "SidecarSetUpgradable";
 
@@ -107,8 +110,8 @@ fn an_image_that_cannot_run_stops_at_the_budget_and_a_good_one_goes_on() {
     world.image("nosuch:v9");
     world.rest();
     assert_eq!(world.counts(), [2, 1, 1, 0]);
-    let reasons = plan(&world.seen()).reasons;
-    assert_eq!(reasons, ["pod default/p-0 waits for its update: 1 pods are unavailable, 1 may be"]);
+    let expected = "1 of at most 1 pod is unavailable (maxUnavailable: 1); next to update: default/p-0";
+    assert_eq!(plan(&world.seen()).waits.message(), expected);
     world.image("sidecar:v2");
     world.rest_while(&mut |world| {
         assert!(world.pods.keys().filter(|pod| !world.is_ready(pod)).count() <= 1);
@@ -125,9 +128,9 @@ fn the_partition_leaves_pods_as_they_are() {
         world.image("sidecar:v2");
         world.rest();
         assert_eq!(world.counts(), [5, updated, 5, updated], "{partition}");
-        let reasons = plan(&world.seen()).reasons.join("");
-        let kept = 5 - updated;
-        assert_eq!(reasons, format!("{kept} pods stay as they are: the partition keeps {kept} of 5"));
+        let message = plan(&world.seen()).waits.message();
+        let spelled = partition.as_str().map_or_else(|| partition.to_string(), str::to_owned);
+        assert!(message.contains(&format!(" updated; partition {spelled} keeps ")), "{message}");
         world.strategy(json!({"partition": 0}));
         world.rest();
         assert_eq!(world.counts(), [5, 5, 5, 5]);
@@ -200,7 +203,9 @@ fn pods_that_differ_in_more_than_images_are_told_once_and_left_alone() {
         (&condition["status"], &condition["reason"], &condition["message"]),
         (&json!("False"), &json!("UpdateImmutableField"), &json!(r#"{"s":false}"#))
     );
-    assert_eq!(plan(&world.seen()).reasons, ["2 pods must be made anew: more than images changed"]);
+    let expected = "2 of 2 pods cannot be updated in place (default/p-0, default/p-1): more than images changed; they get it \
+                    when they are re-created";
+    assert_eq!(plan(&world.seen()).waits.message(), expected, "WAITING-24");
     world.inject("p-2", json!({"app": "x"}));
     world.rest();
     assert_eq!(world.counts(), [3, 1, 3, 1]);
@@ -294,8 +299,11 @@ fn a_pause_stops_the_update_where_it_is() {
     world.rest();
     assert_eq!(world.images("sc"), images);
     let updated = images.iter().filter(|image| *image == "sidecar:v2").count();
-    let reasons = plan(&world.seen()).reasons;
-    assert_eq!(reasons, [format!("the update is paused: {} of 3 pods wait", 3 - updated)]);
+    let message = plan(&world.seen()).waits.message();
+    let expected = format!(
+        "the update is paused (spec.updateStrategy.paused: true) with {updated} of 3 pods at revision s-"
+    );
+    assert!(message.starts_with(&expected), "{message}");
     world.strategy(json!({"paused": false}));
     world.rest();
     assert_eq!(world.counts(), [3, 3, 3, 3]);
@@ -314,6 +322,11 @@ fn strategies_of_injection_do_not_hold_updates_and_notupdate_does() {
     world.rest();
     assert_eq!(world.images("sc"), ["sidecar:v2", "sidecar:v2"]);
     assert_eq!(world.counts(), [2, 0, 2, 0]);
+    // What is ready is counted all the same, where the original leaves the count as it was.
+    let pod = world.pods.get_mut("p-0").unwrap();
+    pod["status"]["conditions"] = json!([{"type": "Ready", "status": "False"}]);
+    world.pass();
+    assert_eq!(world.counts(), [2, 0, 1, 0]);
 }
 
 /// SIDECARSET-16
@@ -344,14 +357,24 @@ fn annotations_ride_along_with_the_next_image() {
     world.image("sidecar:v3");
     world.rest();
     assert_eq!(world.images("sc"), ["sidecar:v3", "sidecar:v2"]);
-    assert_eq!(plan(&world.seen()).failures, ["pod default/p-1 cannot be updated: Invalid JSON Document"]);
+    assert_eq!(
+        plan(&world.seen()).failures[0].message,
+        "pod default/p-1 cannot be updated: Invalid JSON Document"
+    );
 }
 
 /// SIDECARSET-40, and D10 of the specification.
 #[test]
 fn a_pod_that_a_budget_protects_does_not_hold_the_others() {
     let mut world = World::resting(cold("sc", "sidecar:v1"), json!({}), 3);
-    world.held.insert(ObjectKey::new("default", "p-2"), "budget web allows 0 of 1".into());
+    world.held.insert(
+        ObjectKey::new("default", "p-2"),
+        Held {
+            why: "budget web allows 0 of 1".into(),
+            left: std::time::Duration::from_secs(1),
+            by_budget: false,
+        },
+    );
     world.image("sidecar:v2");
     world.rest();
     assert_eq!(world.images("sc"), ["sidecar:v2", "sidecar:v2", "sidecar:v1"]);
@@ -372,8 +395,8 @@ fn a_write_that_met_another_is_tried_again_with_what_the_other_wrote() {
     let stale = plan(&world.seen());
     world.label("p-0", "touched", "yes");
     let pod = read(&world.pods["p-0"]);
-    assert_eq!(stale.effects.len(), 1);
-    let crate::effect::Effect::Patch { target, .. } = &stale.effects[0] else { panic!("a patch") };
+    assert_eq!(stale.steps.len(), 1);
+    let crate::effect::Effect::Patch { target, .. } = &stale.steps[0].effect else { panic!("a patch") };
     assert_ne!(target.resource_version.as_deref(), Some(pod.metadata.resource_version.as_str()));
     world.rest();
     assert_eq!((world.counts(), world.images("app")), ([1, 1, 1, 1], vec!["app:v1"]));
