@@ -1,15 +1,19 @@
 //! A cluster as an installation leaves it, and replicas of the part of a manager that serves webhooks.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
+use http_body_util::{Either, Full};
 use kruise_api::catalogue;
 use kruise_apiserver::ApiServer;
 use kruise_core::admission::Answer;
-use kruise_manager::certificates::{Certificates, Error, Settings};
+use kruise_manager::certificates::{Certificates, Error, Notes, Settings};
 use kruise_runtime::clock::Clock;
 use kruise_runtime::scope::Stop;
-use kruise_webhook::certificates::registration::Kind;
+use kruise_webhook::certificates::registration::{Kind, Wanted};
 use kruise_webhook::certificates::{Environment, Mode};
 use kruise_webhook::listener::{self, Current};
 use kruise_webhook::selfcheck::Check;
@@ -18,6 +22,7 @@ use kube::Client;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::network::Network;
@@ -27,7 +32,6 @@ pub(crate) const SECRET: &str = "/api/v1/namespaces/kruise-system/secrets/kruise
 pub(crate) struct Cluster {
     pub(crate) client: Client,
     pub(crate) network: Network,
-    #[expect(dead_code, reason = "lives as long as the cluster")]
     server: ApiServer,
 }
 
@@ -118,6 +122,29 @@ impl Cluster {
         self.get(&format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")).await.unwrap()
     }
 
+    /// A client that may not change the configuration of validating webhooks while this is set.
+    pub(crate) fn without_permission(&self, refused: &Arc<AtomicBool>) -> Client {
+        let (server, refused) = (self.server.clone(), refused.clone());
+        let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+            let (server, refused) = (server.clone(), refused.clone());
+            async move {
+                let is_change = request.method() == http::Method::PUT
+                    && request.uri().path().contains("/validatingwebhookconfigurations/");
+                if is_change && refused.load(Ordering::Relaxed) {
+                    let status = json!({
+                        "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden",
+                        "message": "the manager cannot update this", "code": 403,
+                    });
+                    let body = Either::Left(Full::new(Bytes::from(status.to_string())));
+                    return Ok(http::Response::builder().status(403).body(body).unwrap());
+                }
+                let answer = tower::ServiceExt::oneshot(server, request).await;
+                answer.map(|answer| answer.map(Either::Right))
+            }
+        });
+        Client::new(service, "default")
+    }
+
     /// All bundles of our webhooks and CRDs.
     pub(crate) async fn bundles(&self) -> Vec<String> {
         let mut bundles = Vec::new();
@@ -145,6 +172,10 @@ impl Cluster {
     }
 }
 
+fn paths(paths: &[&str]) -> BTreeSet<String> {
+    paths.iter().map(|&path| path.to_owned()).collect()
+}
+
 pub(crate) fn settings(mode: Mode, folder: &TempDir) -> Settings {
     Settings {
         environment: Environment {
@@ -157,10 +188,11 @@ pub(crate) fn settings(mode: Mode, folder: &TempDir) -> Settings {
         mode,
         secret: "kruise-webhook-certs".to_owned(),
         folder: folder.path().join("certs"),
-        paths: ["/mutate-configmap", "/validate-configmap", "/convert"]
-            .map(str::to_owned)
-            .into_iter()
-            .collect::<BTreeSet<_>>(),
+        wanted: Wanted {
+            open: paths(&["/mutate-configmap", "/validate-configmap"]),
+            known: paths(&["/mutate-configmap", "/validate-configmap", "/validate-closed"]),
+            ..Wanted::default()
+        },
     }
 }
 
@@ -170,6 +202,9 @@ pub(crate) struct Replica {
     pub(crate) current: Current,
     pub(crate) check: Check,
     pub(crate) folder: TempDir,
+    /// Whether it leads.
+    pub(crate) leads: watch::Sender<bool>,
+    pub(crate) notes: Notes,
     certificates: Option<Certificates>,
     stop: Stop,
     tasks: JoinSet<()>,
@@ -178,7 +213,14 @@ pub(crate) struct Replica {
 impl Replica {
     pub(crate) async fn new(cluster: &Cluster, mode: Mode) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        let settings = settings(mode, &folder);
+        Self::with(cluster.client.clone(), settings, folder).await
+    }
+
+    /// One with another way to the cluster, or that wants other webhooks.
+    pub(crate) async fn with(client: Client, settings: Settings, folder: TempDir) -> Self {
         let (current, check, stop) = (Current::default(), Check::default(), Stop::default());
+        let (leads, notes) = (watch::Sender::new(true), Notes::default());
         let webhooks = Webhooks::builder()
             .admission("/mutate-configmap", |_| async { Answer::allowed() })
             .admission("/validate-configmap", |_| async { Answer::allowed() })
@@ -192,18 +234,14 @@ impl Replica {
         let (shown, stopped) = (current.clone(), stop.clone());
         tasks.spawn(async move {
             let limits = listener::Limits::default();
-            listener::serve(listener, shown, webhooks, limits, async move { stopped.asked().await })
+            listener::serve(listener, shown, None, webhooks, limits, async move { stopped.asked().await })
                 .await
                 .unwrap();
         });
-        let certificates = Certificates::new(
-            cluster.client.clone(),
-            settings(mode, &folder),
-            Clock::wall(),
-            current.clone(),
-            check.clone(),
-        );
-        Self { port, current, check, folder, certificates: Some(certificates), stop, tasks }
+        let certificates = Certificates::new(client, settings, Clock::wall(), current.clone(), check.clone())
+            .with_notes(&notes)
+            .led_by(leads.subscribe());
+        Self { leads, notes, port, current, check, folder, certificates: Some(certificates), stop, tasks }
     }
 
     pub(crate) async fn initialize(&mut self, limit: Duration) -> Result<(), Error> {

@@ -1,14 +1,17 @@
 //! What happens to a cluster and its certificates.
 
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use kruise_webhook::certificates::registration::Kind;
+use kruise_manager::certificates::Settings;
+use kruise_webhook::certificates::registration::{Kind, Needed};
 use kruise_webhook::certificates::{Mode, bundle, store::Store};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::cluster::{Cluster, Replica, SECRET, configuration};
+use crate::cluster::{Cluster, Replica, SECRET, configuration, settings};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -269,4 +272,89 @@ async fn a_missing_configuration_is_named_when_the_start_takes_too_long() {
     assert_eq!(why, "not found MutatingWebhookConfiguration kruise-mutating-webhook-configuration");
     assert!(cluster.get(SECRET).await.is_some(), "the rest is done");
     replica.end().await;
+}
+
+/// Settings with another webhook that an open gate needs.
+fn with_gate(folder: &tempfile::TempDir) -> Settings {
+    let entry = json!({
+        "name": "opened.kb.io", "sideEffects": "None", "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore",
+        "clientConfig": {"service": {"namespace": "kruise-system", "name": "kruise-webhook-service", "path": "/validate-closed"}},
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["services"]}],
+    });
+    let mut settings = settings(Mode::Secret, folder);
+    settings.wanted.open.insert("/validate-closed".to_owned());
+    settings.wanted.validating.push(Needed { entry, paths: vec!["/validate-closed".to_owned()] });
+    settings
+}
+
+async fn validating(cluster: &Cluster) -> Vec<String> {
+    let object = cluster.configuration(Kind::Validating).await;
+    let webhooks = object["webhooks"].as_array().unwrap().iter();
+    webhooks.map(|webhook| webhook["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// During an upgrade a manager with other gates runs beside: only the one that leads adds and removes.
+#[tokio::test]
+async fn two_managers_with_different_gates_do_not_undo_each_other() {
+    let cluster = Cluster::start().await;
+    // As an installation without the gate leaves it.
+    let mut object = cluster.configuration(Kind::Validating).await;
+    object["webhooks"].as_array_mut().unwrap().truncate(1);
+    cluster.replace(object).await;
+    let mut old = Replica::new(&cluster, Mode::Secret).await;
+    let folder = tempfile::tempdir().unwrap();
+    let gate = with_gate(&folder);
+    let mut new = Replica::with(cluster.client.clone(), gate, folder).await;
+    new.leads.send_replace(false);
+    for replica in [&mut old, &mut new] {
+        replica.initialize(MINUTE).await.unwrap();
+        replica.run(&cluster);
+    }
+    assert_eq!(validating(&cluster).await, ["v.kb.io"]);
+    old.leads.send_replace(false);
+    new.leads.send_replace(true);
+    let added = async || validating(&cluster).await.contains(&"opened.kb.io".to_owned());
+    eventually(MINUTE, "the leader adds it", added).await;
+    let version =
+        async || cluster.configuration(Kind::Validating).await["metadata"]["resourceVersion"].clone();
+    let before = version().await;
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(version().await, before, "the other one leaves it");
+    for replica in [old, new] {
+        replica.end().await;
+    }
+}
+
+#[tokio::test]
+async fn a_webhook_that_cannot_be_added_is_noted_and_takes_no_readiness() {
+    let cluster = Cluster::start().await;
+    let refused = Arc::new(AtomicBool::new(false));
+    let client = cluster.without_permission(&refused);
+    let mut first = Replica::new(&cluster, Mode::Secret).await;
+    first.initialize(MINUTE).await.unwrap();
+    refused.store(true, Ordering::Relaxed);
+    let folder = tempfile::tempdir().unwrap();
+    let gate = with_gate(&folder);
+    let mut replica = Replica::with(client, gate, folder).await;
+    replica.leads.send_replace(false);
+    replica.initialize(MINUTE).await.unwrap();
+    replica.run(&cluster);
+    assert_eq!(replica.notes.read(), Vec::<String>::new());
+    replica.leads.send_replace(true);
+    eventually(MINUTE, "it is noted", async || {
+        replica.notes.read().iter().any(|note| {
+            note.starts_with(
+                "ValidatingWebhookConfiguration kruise-validating-webhook-configuration lacks opened.kb.io: ",
+            ) && note.contains("the manager cannot update this")
+        })
+    })
+    .await;
+    replica.check.ready(replica.port).await.unwrap();
+    refused.store(false, Ordering::Relaxed);
+    eventually(MINUTE, "it is added when it may be", async || {
+        validating(&cluster).await.contains(&"opened.kb.io".to_owned()) && replica.notes.read().is_empty()
+    })
+    .await;
+    replica.end().await;
+    first.end().await;
 }

@@ -109,7 +109,16 @@ impl Trouble {
 
 /// A webhook that allows everything, behind its faults.
 pub(crate) async fn install(sim: &Sim) {
-    let hook = sim.faults().around_webhook(HOST, tower::service_fn(allow));
+    install_policy(sim, |_| None).await;
+}
+
+/// A webhook that refuses some requests with a message, behind its faults.
+pub(crate) async fn install_policy(
+    sim: &Sim,
+    refuses: impl Fn(&Value) -> Option<String> + Clone + Send + Sync + 'static,
+) {
+    let hook = tower::service_fn(move |request| answer(request, refuses.clone()));
+    let hook = sim.faults().around_webhook(HOST, hook);
     sim.server().register_webhook_host(HOST, hook);
     let configuration = json!({
         "metadata": {"name": "hook"},
@@ -129,12 +138,19 @@ pub(crate) async fn install(sim: &Sim) {
     sim.advance(Duration::from_secs(1)).await;
 }
 
-async fn allow(request: Request<Full<Bytes>>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn answer(
+    request: Request<Full<Bytes>>,
+    refuses: impl Fn(&Value) -> Option<String>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
     let body = request.into_body().collect().await.unwrap().to_bytes();
     let review: Value = serde_json::from_slice(&body).unwrap();
+    let refusal = refuses(&review["request"]);
+    let mut response = json!({"uid": review["request"]["uid"], "allowed": refusal.is_none()});
+    if let Some(message) = refusal {
+        response["status"] = json!({"code": 403, "message": message});
+    }
     let answer = json!({
-        "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1",
-        "response": {"uid": review["request"]["uid"], "allowed": true},
+        "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response,
     });
     Ok(Response::new(Full::new(answer.to_string().into())))
 }

@@ -225,3 +225,24 @@ async fn a_slow_job_asks_no_node_twice() {
     nodes.live(&sim, 3000).await;
     assert_eq!(tags(&sim).await, Vec::<String>::new(), "its tags go when it is over and their time has come");
 }
+
+/// Stored before admission refused it.
+#[tokio::test(start_paused = true)]
+async fn a_stored_list_with_an_impossible_image_pulls_the_others_and_is_quiet() {
+    let (sim, process) = begin(2).await;
+    create(
+        &lists(&sim),
+        json!({"apiVersion": "apps.kruise.io/v1beta1", "kind": "ImageListPullJob", "metadata": {"name": "odd"},
+            "spec": {"images": ["UPPER/x", "x.io/app:v1"], "completionPolicy": {"type": "Always"}}}),
+    )
+    .await;
+    Nodes::new(3).live(&sim, 60).await;
+    let made = all(&jobs(&sim)).await;
+    let images: Vec<&str> = made.iter().map(|job| job["spec"]["image"].as_str().unwrap()).collect();
+    assert_eq!(images, ["x.io/app:v1"]);
+    let status = get(&lists(&sim), "odd").await["status"].clone();
+    assert_eq!(status["failedImageStatuses"][0]["name"], "UPPER/x", "{status}");
+    let passes = process.passes_of("imagelistpulljob-controller");
+    sim.advance(Duration::from_secs(4 * 3600)).await;
+    assert_eq!(process.passes_of("imagelistpulljob-controller"), passes);
+}

@@ -15,6 +15,8 @@ mod film;
 #[path = "../cloneset/kit.rs"]
 #[allow(dead_code, reason = "shared with the scenarios of CloneSets")]
 mod kit;
+#[path = "../cloneset/policy.rs"]
+mod policy;
 
 mod batches;
 mod completion;
@@ -28,6 +30,7 @@ mod node_daemon;
 mod orders;
 mod pre_delete;
 mod pre_download;
+mod refused;
 mod resources;
 mod revisions;
 mod takeover;

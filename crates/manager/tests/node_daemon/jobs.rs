@@ -27,7 +27,7 @@ async fn an_injected_container_and_the_others_leave_each_other_alone() {
     let name = text(&before["metadata"]["name"]);
     let path = format!("{PODS}/{name}");
 
-    let debug = json!({"name": "debug", "image": "debug:v1", "imagePullPolicy": "IfNotPresent",
+    let debug = json!({"name": "debug", "image": "debug:v1", "command": ["sleep", "1000"], "imagePullPolicy": "IfNotPresent",
         "terminationMessagePolicy": "File"});
     let job = json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "EphemeralJob", "metadata": {"name": "look"},
         "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": {"ephemeralContainers": [debug]}}});
@@ -66,7 +66,7 @@ async fn an_injected_container_and_the_others_leave_each_other_alone() {
 
 /// A job that injects the container `debug` with this command into pods with the label `app=web`.
 fn job(name: &str, command: &[&str], more: Value) -> Value {
-    let debug = json!({"name": "debug", "image": "debug:v1", "imagePullPolicy": "IfNotPresent",
+    let debug = json!({"name": "debug", "image": "debug:v1", "command": ["sleep", "1000"], "imagePullPolicy": "IfNotPresent",
         "terminationMessagePolicy": "File", "command": command});
     let mut job = json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "EphemeralJob", "metadata": {"name": name},
         "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": {"ephemeralContainers": [debug]}}});

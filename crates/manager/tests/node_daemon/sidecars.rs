@@ -13,7 +13,7 @@ async fn begin(world: &World, image: &str, more: &[&str]) -> Value {
     let mut env = vec![json!({"name": "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT", "value": "true"})];
     env.extend(more.iter().map(|name| json!({"name": name, "value": "true"})));
     let containers = json!([{"name": "main", "image": "app:v1", "command": ["sleep", "5"]},
-        {"name": "sc", "image": image, "env": env}]);
+        {"name": "sc", "image": image, "command": ["sleep", "1000"], "env": env}]);
     let template = json!({"spec": {"restartPolicy": "Never", "terminationGracePeriodSeconds": 5, "containers": containers}});
     let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "work"},
         "spec": {"backoffLimit": 0, "template": template}});

@@ -43,6 +43,7 @@ pub(crate) struct World {
     skew: Arc<Mutex<SignedDuration>>,
     pub(crate) most_pulls: Option<usize>,
     starts: u64,
+    is_direct: bool,
 }
 
 impl World {
@@ -56,6 +57,16 @@ impl World {
 
     /// The same with this seed, and without daemons.
     pub(crate) async fn bare(seed: u64, nodes: usize, flags: &[&'static str]) -> Self {
+        Self::begin(seed, nodes, flags, false).await
+    }
+
+    /// The same without a place for faults on the way to the server: every byte arrives as it is stored.
+    #[allow(dead_code, reason = "most tests have faults")]
+    pub(crate) async fn direct(seed: u64, nodes: usize, flags: &[&'static str]) -> Self {
+        Self::begin(seed, nodes, flags, true).await
+    }
+
+    async fn begin(seed: u64, nodes: usize, flags: &[&'static str], is_direct: bool) -> Self {
         let sim = Sim::builder().seed(seed).nodes(nodes).start();
         let flags = flags.to_vec();
         let mut world = Self {
@@ -66,6 +77,7 @@ impl World {
             skew: Arc::default(),
             most_pulls: None,
             starts: seed * 1000,
+            is_direct,
         };
         for crd in catalogue::CRDS {
             world.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd.object()).await;
@@ -87,11 +99,15 @@ impl World {
         world
     }
 
+    fn client(&self) -> kube::Client {
+        if self.is_direct { self.sim.client() } else { self.sim.faulty_client() }
+    }
+
     fn inside(&mut self) -> Inside {
         self.starts += 1;
         let clock = *self.sim.clock();
         let surroundings = Surroundings {
-            client: self.sim.faulty_client(),
+            client: self.client(),
             version: "v1.35.0".to_owned(),
             clock: Clock::from_fn(move || clock.now()),
             random: Random::seeded(self.starts),
@@ -111,6 +127,31 @@ impl World {
     /// The controllers of the manager end at once. Its webhooks are those of another replica.
     pub(crate) fn kill_manager(&mut self) {
         self.manager = None;
+    }
+
+    /// What the manager knows.
+    #[allow(dead_code, reason = "not all who use this look at it")]
+    pub(crate) fn caches(&self) -> &kruise_manager::caches::Caches {
+        &self.manager.as_ref().unwrap().manager().shared().caches
+    }
+
+    /// The numbers of the manager.
+    #[allow(dead_code, reason = "not all who use this look at it")]
+    pub(crate) fn metrics(&self) -> String {
+        self.manager.as_ref().unwrap().manager().shared().registry.text()
+    }
+
+    /// How a part of the manager ended, which it should not.
+    #[allow(dead_code, reason = "not all who use this look at it")]
+    pub(crate) fn ended(&mut self) -> Option<String> {
+        use futures::FutureExt as _;
+        let ended = self.manager.as_mut()?.ended().now_or_never()?;
+        Some(
+            std::iter::successors(Some(&ended as &dyn std::error::Error), |error| error.source())
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(": "),
+        )
     }
 
     /// A daemon on each node.
@@ -139,7 +180,7 @@ impl World {
             clock: Clock::from_fn(move || clock.now() + *skew.lock().unwrap()),
             random: Random::seeded(self.starts),
         };
-        let daemon = Daemon::start(self.sim.faulty_client(), self.sim.machine(node), options);
+        let daemon = Daemon::start(self.client(), self.sim.machine(node), options);
         self.daemons.insert(node.to_owned(), daemon);
     }
 

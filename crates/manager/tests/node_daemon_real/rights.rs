@@ -18,6 +18,7 @@ use kruise_testkit::{
     cluster::{HOLLOW_NODES, REAL_NODES},
     pod,
     registry::Registry,
+    scenario::report_skip,
     wait::{Look, seen},
 };
 use kube::{
@@ -133,7 +134,10 @@ async fn the_generated_rights_are_enough_and_no_more(stage: &mut Stage) -> Outco
                 stage.api(&object).delete(policy::NAME, &DeleteParams::default()).await.unwrap();
             }
         }
-        Err(skip) => println!("left out: reports on other nodes. It {skip}"),
+        Err(skip) => report_skip(
+            "the_generated_rights_are_enough_and_no_more (reports on other nodes)",
+            &skip.to_string(),
+        ),
     }
     room.clear().await;
     let pods: Api<Pod> = Api::namespaced(stage.cluster.client(), names::NAMESPACE);

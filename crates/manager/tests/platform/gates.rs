@@ -1,8 +1,14 @@
 //! Feature gates, as users meet them.
 
+use std::time::Duration;
+
 use kruise_api::gates::Gates;
 use kruise_core::features::webhooks;
-use kruise_testkit::Outcome;
+use kruise_testkit::{
+    Outcome,
+    wait::{Look, eventually, seen},
+};
+use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, launched, managed};
@@ -78,6 +84,59 @@ async fn pod_webhooks_go_and_come_back_with_their_gate(stage: &mut Stage) -> Out
     Ok(())
 }
 launched!(pod_webhooks_go_and_come_back_with_their_gate);
+
+/// Services are protected by a gate that is opened after the installation, and not when it is closed again.
+async fn services_are_protected_from_when_the_gate_opens(stage: &mut Stage) -> Outcome {
+    let sandbox = stage.cluster.sandbox("gates").await;
+    let service = |name: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Service",
+            "metadata": {"name": name, "namespace": sandbox.namespace(),
+                "labels": {"policy.kruise.io/delete-protection": "Always"}},
+            "spec": {"ports": [{"port": 80}], "clusterIP": "None"},
+        })
+    };
+    let names = async || {
+        let [_, validating] = webhooks::configurations(&Gates::default(), &webhooks::Options::default());
+        let name = validating["metadata"]["name"].as_str().unwrap();
+        let object = stage.api(&validating).get(name).await.unwrap();
+        let webhooks = object.data["webhooks"].as_array().cloned().unwrap_or_default();
+        webhooks.iter().map(|webhook| webhook["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let until = async |is: bool| {
+        let added = eventually("the configuration follows the gate", Duration::from_secs(30), async || {
+            let names = names().await;
+            let both = ["vservice.kb.io", "vingress.kb.io"];
+            seen(both.iter().all(|name| names.iter().any(|one| one == name) == is), format!("{names:?}"))
+        });
+        added.await.unwrap();
+    };
+    let delete = async |name: &str| {
+        let service = service(name);
+        stage.api(&service).delete(name, &DeleteParams::default()).await.map_err(|error| error.to_string())
+    };
+    stage.create(service("a")).await.unwrap();
+    let closed = stage.launch().flags(&["--enable-leader-election=false"]);
+    let manager = closed.clone().flags(&["--feature-gates=ResourcesDeletionProtection=true"]).ready().await;
+    until(true).await;
+    let refused = eventually("the deletion is refused", Duration::from_secs(30), async || {
+        // A real server takes a moment to heed a new webhook.
+        let dry = DeleteParams { dry_run: true, ..DeleteParams::default() };
+        match stage.api(&service("a")).delete("a", &dry).await {
+            Ok(_) => Look::No("it would be deleted".to_owned()),
+            Err(error) => Look::Yes(error.to_string()),
+        }
+    });
+    let refused = refused.await.unwrap();
+    assert!(refused.contains("forbidden by ResourcesProtectionDeletion"), "{refused}");
+    assert!(delete("a").await.is_err());
+    drop(manager);
+    let _manager = closed.ready().await;
+    until(false).await;
+    delete("a").await.unwrap();
+    Ok(())
+}
+launched!(services_are_protected_from_when_the_gate_opens);
 
 /// PLATFORM-8
 async fn without_the_daemon_a_recreate_request_is_refused(stage: &mut Stage) -> Outcome {

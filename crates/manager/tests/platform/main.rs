@@ -18,3 +18,6 @@ mod pods;
 mod program;
 #[allow(dead_code, reason = "shared with the scenarios of kinds")]
 mod stage;
+mod stored;
+mod switch;
+mod unreadable;

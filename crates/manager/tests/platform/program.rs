@@ -99,6 +99,7 @@ fn a_manager_reads_only_what_its_features_need() {
             "/version",
             "/api/v1/namespaces/kruise-system",
             "/api/v1/namespaces/kruise-system/secrets",
+            "/api/v1/namespaces/kruise-system/configmaps",
             "/apis/admissionregistration.k8s.io/",
             "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
         ];

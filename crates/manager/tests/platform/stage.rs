@@ -96,6 +96,24 @@ impl Stage {
         });
     }
 
+    /// Starts the manager in this process with no more rights than its account has.
+    pub(crate) fn start_manager_as(&mut self, account: &str) {
+        let Place::Inside(sim) = &self.place else {
+            panic!("only the embedded cluster has a manager inside")
+        };
+        let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
+        let client = sim.account_client(names::NAMESPACE, account);
+        self.manager = Some(Running::Inside(Box::new(inside_through(client, sim, &flags))));
+    }
+
+    /// What the manager says about kinds that it cannot read.
+    pub(crate) fn unreadable_kinds(&self) -> Vec<String> {
+        match &self.manager {
+            Some(Running::Inside(running)) => running.manager().shared().kinds.report(),
+            _ => panic!("no manager runs inside"),
+        }
+    }
+
     /// How a manager of this stage is started as a process.
     pub(crate) fn launch(&self) -> Launch {
         Launch::new(&self.flags, Some(&self.kubeconfig()))
@@ -242,12 +260,19 @@ impl Stage {
 
 /// A manager in this process, whose webhooks the embedded server calls directly.
 fn inside(sim: &Sim, flags: &[&str]) -> inside::Running {
+    inside_through(sim.faulty_client(), sim, flags)
+}
+
+/// The same with this way to the server.
+fn inside_through(client: kube::Client, sim: &Sim, flags: &[&str]) -> inside::Running {
     let clock = *sim.clock();
+    // A process that starts later draws other numbers, or new pods would get the names of old ones.
+    let started = u64::try_from(clock.now().as_second()).unwrap_or(0);
     let surroundings = Surroundings {
-        client: sim.faulty_client(),
+        client,
         version: kruise_apiserver::discovery::GIT_VERSION.to_owned(),
         clock: Clock::from_fn(move || clock.now()),
-        random: Random::seeded(seed() + 1),
+        random: Random::seeded(seed() + 1 + started % 86_400),
     };
     let inside = Inside::new(surroundings, flags).unwrap();
     let (namespace, service) = (names::NAMESPACE, names::WEBHOOK_SERVICE);
@@ -262,12 +287,19 @@ fn seed() -> u64 {
 
 /// Runs a scenario with a manager in this process, in virtual time.
 pub(crate) fn embedded(flags: &[&str], scenario: impl AsyncFnOnce(&mut Stage) -> Outcome) {
+    embedded_prepared(flags, async |stage: &mut Stage| {
+        stage.start_manager().await;
+        scenario(stage).await
+    });
+}
+
+/// The same before the manager is started.
+pub(crate) fn embedded_prepared(flags: &[&str], scenario: impl AsyncFnOnce(&mut Stage) -> Outcome) {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let (sim, cluster) = kruise_testkit::embedded::start(seed()).await;
         let mut stage = Stage::install(cluster, Place::Inside(sim), flags).await;
-        stage.start_manager().await;
         scenario(&mut stage).await.unwrap();
     });
 }

@@ -19,6 +19,7 @@ mod film;
 #[allow(dead_code, reason = "shared with the scenarios of CloneSets")]
 mod kit;
 
+mod broadcast;
 mod codes;
 mod daemon;
 mod jobs;

@@ -141,7 +141,7 @@ impl Room {
     }
 }
 
-fn pod_spec(policy: &str, containers: &[Value]) -> Value {
+pub(crate) fn pod_spec(policy: &str, containers: &[Value]) -> Value {
     json!({
         "restartPolicy": policy,
         "terminationGracePeriodSeconds": 1,

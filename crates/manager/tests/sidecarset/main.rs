@@ -16,6 +16,8 @@ mod film;
 #[path = "../cloneset/kit.rs"]
 #[allow(dead_code, reason = "shared with the scenarios of CloneSets")]
 mod kit;
+#[path = "../cloneset/policy.rs"]
+mod policy;
 
 mod bad_input;
 mod beside_others;
@@ -29,6 +31,7 @@ mod injection;
 mod metadata;
 mod native;
 mod order;
+mod refused;
 mod resources;
 mod revisions;
 mod rollout;
