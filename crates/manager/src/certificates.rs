@@ -1,4 +1,4 @@
-//! Keeps the certificates of the webhooks in order, on every replica.
+//! Keeps the certificates of the webhooks in order, on every replica, and their configurations in step with the gates.
 //!
 //! The decisions are [`kruise_webhook::certificates`]'s; this reads what they need, writes what they say and shows the
 //! certificate to the listener. A pass reads the configurations and CRDs first and the Secret last, which the rules
@@ -10,7 +10,7 @@ mod settings;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use kruise_api::catalogue;
@@ -26,12 +26,12 @@ use kruise_webhook::listener::Current;
 use kruise_webhook::selfcheck::Check;
 use kube::Client;
 use serde_json::Value;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use cluster::{Cluster, Secret};
-pub use settings::Settings;
+pub use settings::{Settings, wanted};
 
 /// How long after a success everything is looked at again.
 const RESYNC: Duration = Duration::from_secs(60);
@@ -47,6 +47,9 @@ const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// The longest wait while the program has not started yet.
 const LONGEST_FIRST_WAIT: Duration = Duration::from_secs(2);
+/// How long entries of configurations are left alone after they were added or removed: another program that undoes it at
+/// once, such as an older build beside this one, is not fought.
+const REGROUP_EVERY: Duration = Duration::from_secs(10);
 /// How often a pass begins again because someone else was faster.
 const MOST_TRIES: usize = 10;
 
@@ -106,6 +109,31 @@ pub struct Certificates {
     metrics: Option<Framework>,
     /// Whether it was told that there is no place for files.
     told_of_files: bool,
+    /// Whether this replica leads; without it, it does.
+    leads: Option<watch::Receiver<bool>>,
+    /// When entries of configurations were added or removed last.
+    regrouped: Option<Instant>,
+    notes: Notes,
+}
+
+/// What is missing although the work goes on: for the detail of readiness. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub struct Notes(Arc<RwLock<Vec<String>>>);
+
+impl Notes {
+    /// What is missing now.
+    pub fn read(&self) -> Vec<String> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces what is missing. What is new is logged once.
+    fn set(&self, notes: Vec<String>) {
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        for note in notes.iter().filter(|note| !known.contains(note)) {
+            tracing::warn!(note, "a webhook that an open gate needs is not registered");
+        }
+        *known = notes;
+    }
 }
 
 /// How a look at everything ended.
@@ -132,7 +160,24 @@ impl Certificates {
             crds,
             metrics: None,
             told_of_files: false,
+            leads: None,
+            regrouped: None,
+            notes: Notes::default(),
         }
+    }
+
+    /// Adds and removes entries of the configurations only while this says that the replica leads.
+    #[must_use]
+    pub fn led_by(mut self, leads: watch::Receiver<bool>) -> Self {
+        self.leads = Some(leads);
+        self
+    }
+
+    /// Tells there what open gates need and could not be added.
+    #[must_use]
+    pub fn with_notes(mut self, notes: &Notes) -> Self {
+        self.notes = notes.clone();
+        self
     }
 
     /// Counts how often a certificate was taken into use, and how often one could not be.
@@ -175,8 +220,15 @@ impl Certificates {
         let work = async {
             let mut failures = 0u32;
             let mut wait = Duration::ZERO;
+            let mut leads = self.leads.clone();
             loop {
-                if tokio::time::timeout(wait, changed.notified()).await.is_ok() {
+                let news = async {
+                    tokio::select! {
+                        () = changed.notified() => {}
+                        () = began_or_ended(leads.as_mut()) => {}
+                    }
+                };
+                if tokio::time::timeout(wait, news).await.is_ok() {
                     tokio::time::sleep(GATHER).await;
                 }
                 wait = match self.sync().await {
@@ -217,7 +269,18 @@ impl Certificates {
             self.check.trust(&served.authority);
         }
         let resync = if self.settings.mode == Mode::Files { RESYNC_FILES } else { RESYNC };
-        Ok(next.unwrap_or(resync).min(resync))
+        let next = next.unwrap_or(resync).min(resync);
+        Ok(self.regroups_after().filter(|_| self.is_leading()).map_or(next, |after| next.min(after)))
+    }
+
+    fn is_leading(&self) -> bool {
+        self.leads.as_ref().is_none_or(|leads| *leads.borrow())
+    }
+
+    /// How long until entries may be added and removed again; nothing when they may now.
+    fn regroups_after(&self) -> Option<Duration> {
+        let left = REGROUP_EVERY.saturating_sub(self.regrouped?.elapsed());
+        (!left.is_zero()).then_some(left)
     }
 
     async fn look(&mut self) -> Result<Looked, Error> {
@@ -248,7 +311,8 @@ impl Certificates {
             mutating: mutating.as_ref(),
             validating: validating.as_ref(),
             crds: &crds,
-            paths: &self.settings.paths,
+            wanted: &self.settings.wanted,
+            leads: self.is_leading() && self.regroups_after().is_none(),
         };
         match plan::plan(&seen) {
             Plan::Make(make) => {
@@ -262,7 +326,10 @@ impl Certificates {
                 self.store(secret.as_ref(), data).await?;
                 Ok(Looked::Again)
             }
-            Plan::Publish(publish) => self.publish(*publish, stored.as_ref()).await,
+            Plan::Publish(publish) => {
+                let before = Before { mutating: mutating.as_ref(), validating: validating.as_ref() };
+                self.publish(*publish, stored.as_ref(), &before).await
+            }
         }
     }
 
@@ -283,8 +350,9 @@ impl Certificates {
             mutating,
             validating,
             crds,
-            paths: &self.settings.paths,
+            wanted: &self.settings.wanted,
         });
+        self.notes.set(plan.lacking);
         if let Some(pair) = plan.serve {
             let data = Data::from([
                 (external::CERTIFICATE.to_owned(), pair.certificate.clone().into_bytes()),
@@ -330,7 +398,12 @@ impl Certificates {
         }
     }
 
-    async fn publish(&mut self, publish: Publish, stored: Option<&Data>) -> Result<Looked, Error> {
+    async fn publish(
+        &mut self,
+        publish: Publish,
+        stored: Option<&Data>,
+        before: &Before<'_>,
+    ) -> Result<Looked, Error> {
         let Publish { configurations, conversions, serve, found, wake_after, problems, bundle: _ } = publish;
         self.found = found;
         let mut later = None;
@@ -342,12 +415,28 @@ impl Certificates {
         // One object that cannot be written must not keep the others from being trusted.
         let mut failed = None;
         let mut conflict = false;
+        let mut notes = Vec::new();
         for (kind, object) in configurations {
+            let regroups = before.of(kind).is_some_and(|before| names(before) != names(&object));
             match self.cluster.replace_configuration(kind, &object).await {
-                Ok(written) => conflict |= !written,
-                Err(error) => failed = failed.or(Some(error)),
+                Ok(written) => {
+                    conflict |= !written;
+                    if written && regroups {
+                        tracing::info!(kind = kind.kind(), "webhooks follow the feature gates");
+                        self.regrouped = Some(Instant::now());
+                    }
+                }
+                Err(error) => {
+                    let missing = before.of(kind).map(|before| self.settings.wanted.missing(kind, before));
+                    let missing = missing.unwrap_or_default();
+                    if !missing.is_empty() {
+                        notes.push(kind.lacks(&missing, &causes::told(&error)));
+                    }
+                    failed = failed.or(Some(error));
+                }
             }
         }
+        self.notes.set(notes);
         for conversion in conversions {
             match self.cluster.replace_conversion(&conversion).await {
                 Ok(written) => conflict |= !written,
@@ -400,4 +489,35 @@ impl Certificates {
             Err(_) => {}
         }
     }
+}
+
+/// The configurations as they were read.
+struct Before<'a> {
+    mutating: Option<&'a Value>,
+    validating: Option<&'a Value>,
+}
+
+impl Before<'_> {
+    fn of(&self, kind: Kind) -> Option<&Value> {
+        match kind {
+            Kind::Mutating => self.mutating,
+            Kind::Validating => self.validating,
+        }
+    }
+}
+
+/// The names of the webhooks of a configuration.
+fn names(object: &Value) -> BTreeSet<&str> {
+    let webhooks = object.get("webhooks").and_then(Value::as_array).into_iter().flatten();
+    webhooks.filter_map(|webhook| webhook.get("name")?.as_str()).collect()
+}
+
+/// Ends when the replica begins or ends to lead.
+async fn began_or_ended(leads: Option<&mut watch::Receiver<bool>>) {
+    if let Some(leads) = leads
+        && leads.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending::<()>().await;
 }

@@ -7,10 +7,8 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use kruise_api::names::{APPS_GROUP, POLICY_GROUP};
 use kruise_core::{migration::DEFINITION, object::Resource};
-use kube::{
-    Api, Client,
-    api::{ApiResource, DynamicObject, GroupVersionKind, ListParams},
-};
+use kruise_runtime::live;
+use kube::Client;
 use tokio::{
     sync::{Notify, watch},
     task::JoinSet,
@@ -65,6 +63,11 @@ impl Definitions {
         known.is_ok_and(|known| known.has(name))
     }
 
+    /// Whether the server has told that the definition of this name is not installed.
+    pub fn is_missing(&self, name: &str) -> bool {
+        matches!(&*self.0.borrow(), Known::Names(names) if !names.contains(name))
+    }
+
     /// Waits until the definition of this name is installed.
     pub async fn installed(&self, name: &str) {
         // It cannot fail: the other side is in `self`.
@@ -111,11 +114,12 @@ impl Definitions {
 }
 
 async fn look(client: &Client) -> Result<BTreeSet<String>, kube::Error> {
-    let kind = GroupVersionKind::gvk(DEFINITION.group, DEFINITION.version, DEFINITION.kind);
-    let resource = ApiResource::from_gvk_with_plural(&kind, DEFINITION.plural);
-    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-    let listed = api.list_metadata(&ListParams::default()).await?;
-    Ok(listed.items.into_iter().filter_map(|found| found.metadata.name).collect())
+    let mut names = BTreeSet::new();
+    live::each_metadata(client, DEFINITION, |found| {
+        names.insert(found.metadata.name.to_string());
+    })
+    .await?;
+    Ok(names)
 }
 
 #[cfg(test)]

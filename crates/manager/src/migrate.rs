@@ -19,20 +19,18 @@ use kruise_runtime::{
     events::Events,
     freshness::Freshness,
     lease::Fence,
+    live,
     metrics::{Framework, Registry},
     queue::{self, Queue},
     random::Random,
     scope::BoxError,
 };
-use kube::{
-    Api, Client,
-    api::{ApiResource, DynamicObject, GroupVersionKind, ListParams},
-};
+use kube::Client;
 use serde_json::Value;
 
 const NAME: &str = "storage-migration";
-/// How many objects a page of a list has, and how many are written before the next look.
-const PAGE: u32 = 500;
+/// How many objects are written before the next look.
+const PAGE: usize = 500;
 /// How often a definition is read again when somebody else wrote it meanwhile.
 const TRIES: usize = 10;
 
@@ -167,7 +165,7 @@ impl Migration {
             let objects = self.objects(migration::resource(crd, version)).await?;
             let rewrites: Vec<Effect> =
                 objects.iter().map(|key| migration::rewrite(crd, version, key.clone())).collect();
-            for page in rewrites.chunks(PAGE as usize) {
+            for page in rewrites.chunks(PAGE) {
                 self.act(&crd.name(), page).await?;
             }
             self.prune(&crd.name(), version).await?;
@@ -212,32 +210,15 @@ impl Migration {
     }
 
     async fn definition(&self, name: &str) -> Result<Option<Value>, Error> {
-        let found = self.api(DEFINITION).get_opt(name).await;
-        let found = found.map_err(|source| Error::Read { what: format!("the definition {name}"), source })?;
-        Ok(found.and_then(|object| serde_json::to_value(object).ok()))
+        let found = live::get(&self.client, DEFINITION, &ObjectKey::cluster(name)).await;
+        found.map_err(|source| Error::Read { what: format!("the definition {name}"), source })
     }
 
     async fn objects(&self, resource: Resource) -> Result<Vec<ObjectKey>, Error> {
-        let api = self.api(resource);
         let mut keys = Vec::new();
-        let mut page = ListParams::default().limit(PAGE);
-        loop {
-            let listed = api.list_metadata(&page).await;
-            let listed = listed.map_err(|source| Error::Read { what: resource.plural.to_owned(), source })?;
-            keys.extend(listed.items.into_iter().map(|object| {
-                let metadata = object.metadata;
-                ObjectKey::new(metadata.namespace.unwrap_or_default(), metadata.name.unwrap_or_default())
-            }));
-            match listed.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => page = ListParams::default().limit(PAGE).continue_token(&token),
-                None => return Ok(keys),
-            }
-        }
-    }
-
-    fn api(&self, resource: Resource) -> Api<DynamicObject> {
-        let kind = GroupVersionKind::gvk(resource.group, resource.version, resource.kind);
-        let resource = ApiResource::from_gvk_with_plural(&kind, resource.plural);
-        Api::all_with(self.client.clone(), &resource)
+        let listed =
+            live::each_metadata(&self.client, resource, |found| keys.push(found.metadata.key())).await;
+        listed.map_err(|source| Error::Read { what: resource.plural.to_owned(), source })?;
+        Ok(keys)
     }
 }

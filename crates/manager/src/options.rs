@@ -6,6 +6,7 @@
 mod environment;
 #[cfg(test)]
 mod tests;
+mod zone;
 
 use std::{path::PathBuf, time::Duration};
 
@@ -42,16 +43,20 @@ pub struct Options {
     /// How often everything is looked at again although nothing changed. Empty: every 10 hours; 0: never.
     #[arg(long, default_value = "", value_name = "DURATION")]
     pub sync_period: String,
-    /// How long the first reading of all objects of a controller may take.
+    /// How long the first reading of all objects of a controller may take before the log says that it waits.
     #[arg(long, default_value = "2m", value_parser = duration, value_name = "DURATION")]
     pub controller_cache_sync_timeout: Duration,
     /// How long certificates and webhook configurations may take to be in order at the start.
     #[arg(long, default_value = "60s", value_parser = duration, value_name = "DURATION")]
     pub webhook_initialize_timeout: Duration,
-    /// Where the webhooks listen [default: WEBHOOK_PORT on all addresses]. Another port than WEBHOOK_PORT makes sense
-    /// behind something that forwards, with WEBHOOK_HOST.
+    /// Where the webhooks listen [default: WEBHOOK_PORT on WEBHOOK_HOST, or on all addresses without WEBHOOK_HOST].
+    /// Another address than WEBHOOK_HOST and WEBHOOK_PORT makes sense behind something that forwards.
     #[arg(long, default_value = "", value_name = "ADDRESS")]
     pub webhook_bind_address: String,
+    /// File with the authorities (PEM) of API servers. With it, admission is answered only to clients with a certificate
+    /// that one of them has signed.
+    #[arg(long, value_name = "FILE")]
+    pub webhook_client_ca: Option<PathBuf>,
     /// Requests per second that each controller may send; 0 or less takes the default of 5.
     #[arg(long, default_value_t = 30.0, allow_hyphen_values = true, value_name = "N")]
     pub rest_config_qps: f32,
@@ -339,9 +344,13 @@ impl Options {
 
     /// Where the webhooks listen.
     pub fn webhook_address(&self, environment: &Environment) -> String {
-        match self.webhook_bind_address.as_str() {
-            "" => format!(":{}", environment.certificates.port),
-            address => address.to_owned(),
+        let port = environment.certificates.port;
+        match (self.webhook_bind_address.as_str(), &environment.certificates.host) {
+            ("", None) => format!(":{port}"),
+            // An IPv6 address is written in brackets where a port follows.
+            ("", Some(host)) if host.contains(':') && !host.starts_with('[') => format!("[{host}]:{port}"),
+            ("", Some(host)) => format!("{host}:{port}"),
+            (address, _) => address.to_owned(),
         }
     }
 

@@ -8,31 +8,28 @@ use kruise_api::labels::{CONTROL_PLANE, CONTROL_PLANE_VALUE};
 use kruise_core::{
     effect::{Event, Level},
     object::{NAMESPACE, ObjectKey, ObjectRef},
-    text::Text,
 };
-use kube::{
-    Api,
-    api::{ApiResource, DynamicObject, GroupVersionKind},
-};
+use kruise_runtime::{cache::Plain, live};
 
 use crate::shared::Shared;
 
 /// Looks at the namespace once, and warns in the log and with an event where the label is missing.
 pub async fn check(shared: &Shared) {
     let name = &shared.settings.environment.namespace;
-    let kind = GroupVersionKind::gvk(NAMESPACE.group, NAMESPACE.version, NAMESPACE.kind);
-    let resource = ApiResource::from_gvk_with_plural(&kind, NAMESPACE.plural);
-    let api: Api<DynamicObject> = Api::all_with(shared.client.clone(), &resource);
-    let namespace = match api.get(name).await {
-        Ok(namespace) => namespace,
+    let found = live::get::<Plain>(&shared.client, NAMESPACE, &ObjectKey::cluster(name.as_str())).await;
+    let namespace = match found {
+        Ok(Some(namespace)) => namespace,
+        Ok(None) => {
+            tracing::warn!(namespace = %name, "the manager's own namespace does not exist");
+            return;
+        }
         Err(error) => {
             tracing::warn!(namespace = %name, %error, "failed to look at the manager's own namespace");
             return;
         }
     };
     let (key, value) = (CONTROL_PLANE, CONTROL_PLANE_VALUE);
-    let labels = namespace.metadata.labels.unwrap_or_default();
-    if labels.get(key).is_some_and(|found| found == value) {
+    if namespace.metadata.labels.text(key) == Some(value) {
         return;
     }
     let message = format!(
@@ -40,7 +37,7 @@ pub async fn check(shared: &Shared) {
          run `kubectl label namespace {name} {key}={value}`"
     );
     tracing::warn!(namespace = %name, "{message}");
-    let uid = Text::from(namespace.metadata.uid.unwrap_or_default());
+    let uid = namespace.metadata.uid;
     let regarding = ObjectRef { resource: NAMESPACE, key: ObjectKey::cluster(name.as_str()), uid };
     shared.events.recorder("kruise-manager").record(Event {
         regarding,

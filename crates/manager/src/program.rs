@@ -83,7 +83,7 @@ pub fn main(words: impl Iterator<Item = OsString>, variable: impl Fn(&str) -> Op
         return ExitCode::FAILURE;
     }
     in_runtime(async {
-        let environment = Environment::read(variable).map_err(Error::Setting)?;
+        let environment = Environment::read(&variable).map_err(Error::Setting)?.in_zone_of_process(&variable);
         run(options, environment).await.map_err(BoxError::from)
     })
 }

@@ -31,14 +31,15 @@ pub(crate) struct Watch {
     only_ours: bool,
 }
 
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
 struct Object {
     metadata: Metadata,
 }
 
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
 struct Metadata {
-    #[serde(default)]
     name: String,
 }
 

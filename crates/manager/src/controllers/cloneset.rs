@@ -1,35 +1,36 @@
-//! CloneSets: gathers what a pass may know, lets the planner decide, carries it out, tells people and writes the status.
+//! CloneSets: which changes wake a set, what it observes, what it remembers, and its status.
 
+mod memory;
 mod observe;
-mod report;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use jiff::SignedDuration;
-use kruise_api::cloneset::v1beta1::Status;
+use jiff::Timestamp;
+use kruise_api::cloneset::v1beta1::{CloneSet, Status};
 use kruise_core::{
-    cloneset::{self, CLONE_SET, Room},
-    object::{ObjectKey, ObjectRef, POD},
+    cloneset::{self, CLONE_SET, Observed, Purpose, Standing},
+    conditions,
+    object::{ObjectKey, Resource},
+    plan::{Failures, Plan, WriteBudget},
+    waiting,
 };
-use kruise_runtime::controller::{Context, Controller, Error, Next};
+use kruise_runtime::{
+    cache::{Cache, Guarded},
+    controller::{Context, Controller},
+};
 
-use super::{environment, owners, rest, tunable_queue, unreadable, workers};
+use super::{
+    environment, owners, tunable_queue, workers,
+    workload::{self, Acted, Aftermath, StatusWrite, Workload, Written},
+};
 use crate::shared::Shared;
 use observe::Observer;
 
 /// The name.
 pub const NAME: &str = "cloneset-controller";
 
-/// A pass plans as much as can be written within this time, and then looks again: a set that is scaled by thousands must
-/// hear soon that someone has changed their mind, and a pod must not wait long for its next step.
-const PASS: Duration = Duration::from_secs(1);
-/// How old a status may become while pods are changed.
-const TELL_EVERY: SignedDuration = SignedDuration::from_secs(5);
-/// When to look again after a pass that changed something, if its changes are not heard of before.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
-
-/// When to try again what can wait and was refused.
-const TRY_AGAIN: Duration = Duration::from_secs(60);
+/// When to look again after the server refused or answered something: pods go back into service.
+const AT_ONCE: Duration = Duration::from_millis(20);
 
 /// The controller.
 pub fn controller(shared: &Shared) -> Controller {
@@ -39,6 +40,7 @@ pub fn controller(shared: &Shared) -> Controller {
         "CloneSet Scale Expectation Leakage",
         &["namespace", "name"],
     );
+    let waiters = shared.budgets.waiters(CLONE_SET);
     let observer = Observer::new(shared);
     let mut builder = Controller::new(NAME, &environment(shared, NAME))
         .queue(tunable_queue(shared))
@@ -49,6 +51,7 @@ pub fn controller(shared: &Shared) -> Controller {
         .follow(&caches.revisions)
         .on_overdue(move |key| leaks.inc(&[&key.namespace, &key.name]))
         .wake(&caches.clonesets, |change, wake| wake(change.key.clone()))
+        .wake(&caches.budgets, move |change, wake| waiters.wake(change, wake))
         .wake(&caches.pods, |change, wake| owners(CLONE_SET, change, wake))
         .wake(&caches.claims, |change, wake| owners(CLONE_SET, change, wake))
         .wake(&caches.revisions, |change, wake| owners(CLONE_SET, change, wake));
@@ -57,63 +60,99 @@ pub fn controller(shared: &Shared) -> Controller {
             .follow(&caches.pull_jobs)
             .wake(&caches.pull_jobs, |change, wake| owners(CLONE_SET, change, wake));
     }
-    builder.reconcile(move |context, key| {
-        let observer = observer.clone();
-        async move { pass(&observer, &context, &key).await }
-    })
+    workload::reconcile(builder, observer)
 }
 
-async fn pass(observer: &Observer, context: &Context, key: &ObjectKey) -> Result<Next, Error> {
-    let Some(stored) = observer.find(key) else {
-        observer.forget(key);
-        return Ok(Next::Forget);
-    };
-    let set = match &stored.object {
-        Ok(set) => set.clone(),
-        Err(problem) => {
-            let uid = stored.metadata.uid.clone();
-            let object = ObjectRef { resource: CLONE_SET, key: key.clone(), uid };
-            return Err(unreadable(context, object, problem).await);
-        }
-    };
-    let room =
-        Room { pods: context.room((POD, None), PASS), status: context.room((POD, Some("status")), PASS) };
-    let Some(seen) = observer.observe(context, key, set, room) else {
-        return Ok(Next::After(LOOK_AGAIN));
-    };
-    let (plan, standing) = cloneset::decide(&seen);
-    for reason in &plan.reasons {
-        tracing::debug!(reason, "waits");
-    }
-    for problem in [&plan.failures.scale, &plan.failures.update].into_iter().flatten() {
-        tracing::warn!(problem, "cannot go on with all pods");
-    }
-    let told = report::told(&plan, &cloneset::reference(&seen.set));
-    let outcome = context.try_act(key, &told.effects).await;
-    observer.remember(context, key, &told, &outcome);
-    let failures = report::failures(&told, &outcome, context, key).await.or(plan.failures.clone());
+impl Workload for Observer {
+    type Object = CloneSet;
+    type Observed = Observed;
+    type Purpose = Purpose;
+    type Standing = Standing;
 
-    let status = standing.status(&seen, &failures, &plan.reasons);
-    let write = cloneset::status_write(&seen.set, &status);
-    let facts = |status: &Status| {
-        let conditions = status.conditions.iter().filter(|condition| condition.kind != cloneset::WAITING);
-        (status.observed_generation, conditions.cloned().collect::<Vec<_>>())
-    };
-    let is_told = seen.set.status.as_ref().is_some_and(|before| facts(before) == facts(&status));
-    // What was changed is counted when it is seen, a moment later. Who watches a long rollout still sees it move.
-    let counts_later = outcome.done > 0 && is_told && observer.told_within(key, seen.now, TELL_EVERY);
-    let mut written = Ok(());
-    if let Some(write) = write.filter(|_| !counts_later) {
-        written = context.act(key, &[write]).await;
-        observer.has_told(key, seen.now);
+    const RESOURCE: Resource = CLONE_SET;
+
+    fn shared(&self) -> &Shared {
+        &self.shared
     }
-    context.rest(key, rest(seen.pods.len()));
-    // A grace period ends on time, whatever else fails.
-    plan.wake_after.into_iter().for_each(|after| context.again(key, after));
-    let (serious, can_wait) = report::serious(&told, outcome);
-    serious.ok()?;
-    written?;
-    let again = counts_later.then_some(LOOK_AGAIN);
-    let later = can_wait.then_some(TRY_AGAIN);
-    Ok([plan.wake_after, again, later].into_iter().flatten().min().into())
+
+    fn objects(&self) -> &Cache<Guarded<CloneSet>> {
+        &self.shared.caches.clonesets
+    }
+
+    fn written(&self) -> &Written {
+        &self.written
+    }
+
+    fn observe(
+        &self,
+        context: &Context,
+        key: &ObjectKey,
+        set: Arc<CloneSet>,
+        budget: WriteBudget,
+    ) -> Option<Observed> {
+        self.gather(context, key, set, budget)
+    }
+
+    fn size(&self, seen: &Observed) -> (usize, Timestamp) {
+        (seen.pods.len(), seen.now)
+    }
+
+    fn decide(&self, seen: &Observed) -> (Plan<Purpose>, Standing) {
+        cloneset::decide(seen)
+    }
+
+    fn acted(
+        &self,
+        context: &Context,
+        key: &ObjectKey,
+        seen: &Observed,
+        _plan: &Plan<Purpose>,
+        acted: &Acted<Purpose>,
+    ) -> Aftermath {
+        self.memory.choose_ids(context, key, acted);
+        let update_failure = self.memory.hear(context, seen, key, acted);
+        let was_asked = acted.steps().any(|(_, purpose, _)| matches!(purpose, Purpose::AskInPlace { .. }));
+        // Neither a refusal nor an answer changes anything that would wake the set.
+        let again = (update_failure.is_some() || was_asked).then_some(AT_ONCE);
+        Aftermath { update_failure, again, ..Aftermath::default() }
+    }
+
+    fn status(
+        &self,
+        seen: &Observed,
+        standing: &Standing,
+        failures: &Failures,
+        plan: &Plan<Purpose>,
+    ) -> Option<StatusWrite> {
+        let status = standing.status(seen, failures, &plan.waits);
+        let effect = cloneset::status_write(&seen.set, &status)?;
+        let before = seen.set.status.clone().unwrap_or_default();
+        let without = |status: &Status| {
+            let mut conditions = status.conditions.clone();
+            conditions::remove(&mut conditions, waiting::CONDITION);
+            conditions
+        };
+        let same_facts = without(&before) == without(&status);
+        let unchanged = if same_facts { &before } else { &status };
+        let others = Status { conditions: unchanged.conditions.clone(), ..status.clone() };
+        let is_alone = cloneset::status_write(&seen.set, &others).is_none();
+        if is_alone && waiting::is_taken_over(&before.conditions, &plan.waits) {
+            return None;
+        }
+        let same_wait = waiting::is_only_text(&before.conditions, &status.conditions);
+        let can_wait = seen.set.status.is_some()
+            && before.observed_generation == status.observed_generation
+            && same_facts
+            && same_wait;
+        Some(StatusWrite { effect, can_wait, only_text: is_alone && same_wait })
+    }
+
+    fn told(&self, seen: &Observed) -> Option<String> {
+        let conditions = &seen.set.status.as_ref()?.conditions;
+        conditions::get(conditions, waiting::CONDITION)?.reason.clone()
+    }
+
+    fn forget(&self, key: &ObjectKey) {
+        self.memory.forget(key);
+    }
 }

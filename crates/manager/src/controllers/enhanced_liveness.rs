@@ -111,7 +111,7 @@ impl Supervisor {
             return Ok(Next::Forget);
         };
         let states = self.states(&pod);
-        if taken(&pod).is_empty() || !states.iter().any(fails) {
+        if pod.metadata.unreadable || taken(&pod).is_empty() || !states.iter().any(fails) {
             return Ok(Next::Done);
         }
         let requests = caches.recreate_requests.by_index(BY_POD, &pod.metadata.uid);

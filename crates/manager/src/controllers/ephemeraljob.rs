@@ -13,7 +13,7 @@ use kruise_runtime::{
     effects::{Outcome, Why},
 };
 
-use super::{environment, unreadable, workers};
+use super::{environment, hopeless, unreadable, workers};
 use crate::shared::Shared;
 
 /// The name.
@@ -72,6 +72,10 @@ async fn pass(shared: &Shared, context: &Context, key: &ObjectKey) -> Result<Nex
     let events = refusals(&seen, &injected);
     let written = context.act(key, &[plan.effects, events].concat()).await;
     context.rest(key, super::rest(seen.pods.len()));
+    let job = ephemeraljob::reference(&seen.job);
+    if let Some(error) = hopeless(shared, context, job, seen.job.as_ref(), &injected).await {
+        return Err(error);
+    }
     injected.ok()?;
     written?;
     Ok(plan.wake_after.into())

@@ -15,7 +15,7 @@ use kruise_runtime::{
     effects::{Outcome, Why},
 };
 
-use super::{environment, owners, unreadable, workers};
+use super::{Once, environment, hopeless, owners, unreadable, workers};
 use crate::{caches::BY_OWNER, shared::Shared};
 
 /// The name.
@@ -24,7 +24,7 @@ pub const NAME: &str = "imagelistpulljob-controller";
 /// The controller.
 pub fn controller(shared: &Shared) -> Controller {
     let caches = &shared.caches;
-    let own = shared.clone();
+    let (own, told) = (shared.clone(), Once::default());
     Controller::new(NAME, &environment(shared, NAME))
         .workers(workers(shared, NAME))
         .follow(&caches.list_pull_jobs)
@@ -38,14 +38,17 @@ pub fn controller(shared: &Shared) -> Controller {
             }
         })
         .reconcile(move |context, key| {
-            let shared = own.clone();
-            async move { pass(&shared, &context, &key).await }
+            let (shared, told) = (own.clone(), told.clone());
+            async move { pass(&shared, &told, &context, &key).await }
         })
 }
 
-async fn pass(shared: &Shared, context: &Context, key: &ObjectKey) -> Result<Next, Error> {
+async fn pass(shared: &Shared, told: &Once, context: &Context, key: &ObjectKey) -> Result<Next, Error> {
     let caches = &shared.caches;
-    let Some(stored) = caches.list_pull_jobs.get(key) else { return Ok(Next::Forget) };
+    let Some(stored) = caches.list_pull_jobs.get(key) else {
+        told.forget(key);
+        return Ok(Next::Forget);
+    };
     let list = match &stored.object {
         Ok(list) => list.clone(),
         Err(problem) => {
@@ -63,11 +66,17 @@ async fn pass(shared: &Shared, context: &Context, key: &ObjectKey) -> Result<Nex
     let seen = Observed { list: list.clone(), children, now: context.clock().now() };
     let plan = imagelistpulljob::plan(&seen);
     let outcome = context.try_act(key, &plan.effects).await;
-    let events: Vec<Effect> = events(&list, &plan, &outcome);
+    let mut events: Vec<Effect> = events(&list, &plan, &outcome);
+    events.extend(told.news(key, plan.notice.clone()));
     // Events alone cannot fail.
     let _ = context.try_act(key, &events).await;
     let write = plan.status.as_ref().and_then(|status| status_write(&list, status));
     let written = context.act(key, write.as_slice()).await;
+    if let Some(error) =
+        hopeless(shared, context, imagelistpulljob::reference(&list), list.as_ref(), &outcome).await
+    {
+        return Err(error);
+    }
     outcome.ok()?;
     written?;
     Ok(plan.wake_after.into())

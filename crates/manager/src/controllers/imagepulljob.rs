@@ -26,7 +26,7 @@ use kruise_runtime::{
     queue::Queue,
 };
 
-use super::{environment, unreadable, workers};
+use super::{environment, hopeless, unreadable, workers};
 use crate::{
     caches::{BY_PODS, BY_PROGRESS, RUNNING},
     shared::Shared,
@@ -47,7 +47,7 @@ pub fn controller(shared: &Shared) -> Controller {
     let environment = environment(shared, NAME);
     let observer = Observer::new(shared, environment.client.clone());
     let turns = Turns { pace: Arc::default(), clock: shared.settings.clock.clone() };
-    let begun = turns.clone();
+    let (begun, own) = (turns.clone(), shared.clone());
     let controller = Controller::new(NAME, &environment)
         .workers(workers(shared, NAME))
         .follow(&caches.pull_jobs)
@@ -62,9 +62,9 @@ pub fn controller(shared: &Shared) -> Controller {
             }
         })
         .reconcile(move |context, key| {
-            let observer = observer.clone();
+            let (shared, observer) = (own.clone(), observer.clone());
             begun.begin(&key);
-            async move { pass(&observer, &context, &key).await }
+            async move { pass(&shared, &observer, &context, &key).await }
         });
     let queue = controller.queue();
     let (jobs, own_turns, own_queue) = (caches.pull_jobs.clone(), turns.clone(), queue.clone());
@@ -172,7 +172,12 @@ fn woken_by_secret(
     named.map(|job| job.metadata.key()).collect()
 }
 
-async fn pass(observer: &Observer, context: &Context, key: &ObjectKey) -> Result<Next, Error> {
+async fn pass(
+    shared: &Shared,
+    observer: &Observer,
+    context: &Context,
+    key: &ObjectKey,
+) -> Result<Next, Error> {
     let Some(stored) = observer.find(key) else {
         observer.forget(key);
         return Ok(Next::Forget);
@@ -206,6 +211,9 @@ async fn pass(observer: &Observer, context: &Context, key: &ObjectKey) -> Result
     let asked = plan.asks.iter().enumerate().filter(|(index, asks)| **asks && !has_failed(*index)).count();
     let write = plan.status_after(asked).and_then(|status| status_write(&job, &status));
     let written = context.act(key, write.as_slice()).await;
+    if let Some(error) = hopeless(shared, context, reference(&job), job.as_ref(), &outcome).await {
+        return Err(error);
+    }
     outcome.ok()?;
     written?;
     Ok(plan.wake_after.into())

@@ -41,7 +41,7 @@ pub fn controller(shared: &Shared) -> Controller {
             let (pods, client) = (pods.clone(), client.clone());
             async move {
                 let Some(pod) = pods.get(&key) else { return Ok(Next::Forget) };
-                if !launch_priority::concerns(&pod, None) {
+                if pod.metadata.unreadable || !launch_priority::concerns(&pod, None) {
                     return Ok(Next::Done);
                 }
                 let barrier = ObjectKey::new(key.namespace.clone(), barrier_name(&key.name));

@@ -13,7 +13,7 @@ use kruise_core::{
 };
 use kruise_runtime::controller::{Context, Controller, Error, Next};
 
-use super::{environment, rest, tunable_queue, unreadable, workers};
+use super::{Once, environment, rest, tunable_queue, unreadable, workers};
 use crate::{
     caches::{BY_MARKER, BY_NODE, marker},
     shared::Shared,
@@ -32,7 +32,7 @@ pub fn controller(shared: &Shared) -> Controller {
     let (markers, pods, lists) =
         (caches.probe_markers.clone(), caches.pods.clone(), caches.node_probes.clone());
     let liveness = take::runs(&shared.settings.gates);
-    let shared = shared.clone();
+    let (shared, told) = (shared.clone(), Once::default());
     Controller::new(NAME, &environment(&shared, NAME))
         .queue(tunable_queue(&shared))
         .workers(workers(&shared, NAME))
@@ -74,19 +74,22 @@ pub fn controller(shared: &Shared) -> Controller {
             nodes.into_iter().for_each(|node| wake(ObjectKey::cluster(node)));
         })
         .reconcile(move |context, key| {
-            let shared = shared.clone();
-            async move { pass(&shared, &context, &key).await }
+            let (shared, told) = (shared.clone(), told.clone());
+            async move { pass(&shared, &told, &context, &key).await }
         })
 }
 
-async fn pass(shared: &Shared, context: &Context, key: &ObjectKey) -> Result<Next, Error> {
+async fn pass(shared: &Shared, told: &Once, context: &Context, key: &ObjectKey) -> Result<Next, Error> {
     let caches = &shared.caches;
     if !caches.nodes.is_synced() {
         return Ok(Next::After(NO_NODES_YET));
     }
     let (node, stored) = (caches.nodes.get(key), caches.node_probes.get(key));
     let object = match stored.as_ref().map(|stored| &stored.object) {
-        None if node.is_none() => return Ok(Next::Forget),
+        None if node.is_none() => {
+            told.forget(key);
+            return Ok(Next::Forget);
+        }
         None => None,
         Some(Ok(object)) => Some(object.clone()),
         Some(Err(problem)) => {
@@ -102,7 +105,10 @@ async fn pass(shared: &Shared, context: &Context, key: &ObjectKey) -> Result<Nex
     let mut markers: Vec<Marker> = stored.map(|stored| marker(&stored)).collect();
     markers.sort_by(|one, other| one.key.cmp(&other.key));
     let seen = Observed { name: key.name.clone(), node, object, pods, markers, liveness };
-    context.act(key, &nodepodprobe::plan(&seen).effects).await?;
+    let plan = nodepodprobe::plan(&seen);
+    // Events alone cannot fail.
+    let _ = context.try_act(key, &told.news(key, plan.notices)).await;
+    context.act(key, &plan.effects).await?;
     context.rest(key, rest(seen.pods.len()));
     Ok(Next::Done)
 }

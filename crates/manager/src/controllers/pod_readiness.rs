@@ -26,6 +26,9 @@ pub fn controller(shared: &Shared) -> Controller {
             let pods = pods.clone();
             async move {
                 let Some(pod) = pods.get(&key) else { return Ok(Next::Forget) };
+                if pod.metadata.unreadable {
+                    return Ok(Next::Done);
+                }
                 let now = context.clock().now();
                 if !pod_readiness::is_waiting(&pod) {
                     return Ok(Next::Done);

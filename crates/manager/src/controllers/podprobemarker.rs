@@ -14,7 +14,7 @@ use kruise_runtime::{
     controller::{Context, Controller, Error, Next},
 };
 
-use super::{environment, tunable_queue, unreadable, workers};
+use super::{environment, hopeless, tunable_queue, unreadable, workers};
 use crate::{
     caches::{BY_MARKER, Markers, marker},
     shared::Shared,
@@ -105,7 +105,13 @@ async fn pass(shared: &Shared, context: &Context, key: &ObjectKey) -> Result<Nex
     if let Some(waits) = plan.waits {
         tracing::debug!(reason = waits.as_str(), "waits");
     }
-    context.act(key, &plan.effects).await?;
+    let outcome = context.try_act(key, &plan.effects).await;
     context.rest(key, super::rest(seen.pods.len()));
+    let regarding =
+        ObjectRef { resource: POD_PROBE_MARKER, key: key.clone(), uid: stored.metadata.uid.clone() };
+    if let Some(error) = hopeless(shared, context, regarding, seen.marker.as_ref(), &outcome).await {
+        return Err(error);
+    }
+    outcome.ok()?;
     Ok(Next::Done)
 }

@@ -68,7 +68,7 @@ impl Terminator {
             self.told().remove(key);
             return Ok(Next::Forget);
         };
-        if !is_interesting(&pod) {
+        if pod.metadata.unreadable || !is_interesting(&pod) {
             return Ok(Next::Done);
         }
         let nodes = &self.shared.caches.nodes;

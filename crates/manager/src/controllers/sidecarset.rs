@@ -1,47 +1,51 @@
-//! SidecarSets: gathers what a pass may know, lets the planner decide, carries it out, tells people and writes the status.
+//! SidecarSets: which changes wake a set, what it observes, what it remembers, and its status.
 
 mod observe;
-mod report;
 
-use std::time::Duration;
+use std::sync::Arc;
 
-use jiff::SignedDuration;
+use jiff::Timestamp;
+use kruise_api::sidecarset::v1beta1::{SidecarSet, Status};
 use kruise_core::{
-    effect::Effect,
-    object::{ObjectKey, ObjectRef},
+    effect::{Event, Level},
+    object::{ObjectKey, ObjectRef, Resource},
+    plan::{Failures, Plan, WriteBudget},
     sidecarset::{
         SIDECAR_SET,
-        control::{self, needs_namespaces},
+        control::{self, Observed, Purpose, needs_namespaces},
         reference,
     },
+    text::Text,
 };
-use kruise_runtime::controller::{Context, Controller, Error, Next};
+use kruise_runtime::{
+    cache::{Cache, Guarded},
+    controller::{Context, Controller},
+};
 
-use super::{environment, rest, tunable_queue, unreadable, workers};
+use super::{
+    environment, tunable_queue, workers,
+    workload::{self, Acted, Aftermath, StatusWrite, Workload, Written},
+};
 use crate::shared::Shared;
 use observe::Observer;
 
 /// The name.
 pub const NAME: &str = "sidecarset-controller";
 
-/// How old a status may become while pods are changed.
-const COUNT_EVERY: SignedDuration = SignedDuration::from_secs(5);
-/// When to look again after a pass that changed something, if its changes are not heard of before.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
-
 /// The controller.
 pub fn controller(shared: &Shared) -> Controller {
     let caches = &shared.caches;
-    let observer = Observer::new(shared);
+    let waiters = shared.budgets.waiters(SIDECAR_SET);
     let (choosy, manager_namespace) =
         (caches.sidecarsets.clone(), shared.settings.environment.namespace.clone());
-    Controller::new(NAME, &environment(shared, NAME))
+    let builder = Controller::new(NAME, &environment(shared, NAME))
         .queue(tunable_queue(shared))
         .workers(workers(shared, NAME))
         .follow(&caches.sidecarsets)
         .follow(&caches.pods)
         .follow(&caches.revisions)
         .wake(&caches.sidecarsets, |change, wake| wake(change.key.clone()))
+        .wake(&caches.budgets, move |change, wake| waiters.wake(change, wake))
         .wake(&caches.pods, |change, wake| {
             for set in control::wakes(change.old.as_deref(), change.new.as_deref()) {
                 wake(ObjectKey::cluster(set));
@@ -59,59 +63,97 @@ pub fn controller(shared: &Shared) -> Controller {
                     wake(set.metadata.key());
                 }
             }
-        })
-        .reconcile(move |context, key| {
-            let observer = observer.clone();
-            async move { pass(&observer, &context, &key).await }
-        })
+        });
+    workload::reconcile(builder, Observer::new(shared))
 }
 
-async fn pass(observer: &Observer, context: &Context, key: &ObjectKey) -> Result<Next, Error> {
-    let Some(stored) = observer.find(key) else {
-        observer.forget(key);
-        return Ok(Next::Forget);
-    };
-    let set = match &stored.object {
-        Ok(set) => set.clone(),
-        Err(problem) => {
-            let uid = stored.metadata.uid.clone();
-            let object = ObjectRef { resource: SIDECAR_SET, key: key.clone(), uid };
-            return Err(unreadable(context, object, problem).await);
-        }
-    };
-    let Some(seen) = observer.observe(context, key, set) else {
-        return Ok(Next::After(LOOK_AGAIN));
-    };
-    let (plan, status) = control::decide(&seen);
-    let told = report::told(&plan);
-    let outcome = context.try_act(key, &told.effects).await;
-    observer.remember(context, key, &report::refused(&told, &outcome));
-    let mut events = report::failures(&told, &outcome);
-    let set = reference(&seen.set);
-    events.extend(observer.problem(key).map(|problem| report::unusable(&set, &problem)));
-    events.extend(plan.failures.iter().map(|problem| report::unusable(&set, problem)));
-    if observer.may_tell(context, key, &plan.reasons) {
-        events.extend(control::waiting(&set, &plan.reasons));
-    }
-    let events: Vec<Effect> = events.into_iter().map(Effect::Event).collect();
-    // Events alone cannot fail.
-    let _ = context.try_act(key, &events).await;
+impl Workload for Observer {
+    type Object = SidecarSet;
+    type Observed = Observed;
+    type Purpose = Purpose;
+    type Standing = Status;
 
-    // What was changed is counted when it is seen, a moment later.
-    let observed = |status: &kruise_api::sidecarset::v1beta1::Status| status.observed_generation;
-    let is_told = seen.set.status.as_ref().is_some_and(|before| observed(before) == observed(&status));
-    let counts_later = outcome.done > 0 && is_told && observer.counted_within(key, seen.now, COUNT_EVERY);
-    let mut written = Ok(());
-    if let Some(write) = control::status_write(&seen.set, &status).filter(|_| !counts_later) {
-        written = context.act(key, &[write]).await;
-        observer.has_counted(key, seen.now);
+    const RESOURCE: Resource = SIDECAR_SET;
+
+    fn shared(&self) -> &Shared {
+        &self.shared
     }
-    context.rest(key, rest(seen.pods.len()));
-    outcome.ok()?;
-    written?;
-    if !plan.failures.is_empty() {
-        return Err(Error::terminal(plan.failures.join("; ")));
+
+    fn objects(&self) -> &Cache<Guarded<SidecarSet>> {
+        &self.shared.caches.sidecarsets
     }
-    let again = counts_later.then_some(LOOK_AGAIN);
-    Ok([plan.wake_after, again].into_iter().flatten().min().into())
+
+    fn written(&self) -> &Written {
+        &self.written
+    }
+
+    fn observe(
+        &self,
+        context: &Context,
+        key: &ObjectKey,
+        set: Arc<SidecarSet>,
+        _budget: WriteBudget,
+    ) -> Option<Observed> {
+        self.gather(context, key, set)
+    }
+
+    fn size(&self, seen: &Observed) -> (usize, Timestamp) {
+        (seen.pods.len(), seen.now)
+    }
+
+    fn decide(&self, seen: &Observed) -> (Plan<Purpose>, Status) {
+        control::decide(seen)
+    }
+
+    fn acted(
+        &self,
+        context: &Context,
+        key: &ObjectKey,
+        seen: &Observed,
+        plan: &Plan<Purpose>,
+        acted: &Acted<Purpose>,
+    ) -> Aftermath {
+        let refused = acted.refused().filter_map(|(purpose, message)| match purpose {
+            Purpose::Update { pod, .. } | Purpose::Reset { pod } => {
+                Some((pod.key.clone(), Text::from(message)))
+            }
+            Purpose::Quiet => None,
+        });
+        self.remember(context, key, &refused.collect::<Vec<_>>());
+        let set = reference(&seen.set);
+        let problems: Vec<&str> = plan.failures.iter().map(|failure| failure.message.as_str()).collect();
+        let injection = self.problem(key);
+        let unusable_parts = injection.as_deref().into_iter().chain(problems.iter().copied());
+        let events = unusable_parts.map(|problem| unusable(&set, problem)).collect();
+        let terminal = (!problems.is_empty()).then(|| problems.join("; "));
+        Aftermath { events, terminal, ..Aftermath::default() }
+    }
+
+    fn status(
+        &self,
+        seen: &Observed,
+        standing: &Status,
+        _failures: &Failures,
+        _plan: &Plan<Purpose>,
+    ) -> Option<StatusWrite> {
+        let before = seen.set.status.as_ref();
+        let can_wait =
+            before.is_some_and(|before| before.observed_generation == standing.observed_generation);
+        let effect = control::status_write(&seen.set, standing)?;
+        Some(StatusWrite { effect, can_wait, only_text: false })
+    }
+
+    fn forget(&self, key: &ObjectKey) {
+        self.forget_set(key);
+    }
+}
+
+/// That a stored set cannot be carried out.
+fn unusable(set: &ObjectRef, problem: &str) -> Event {
+    Event {
+        regarding: set.clone(),
+        level: Level::Warning,
+        reason: "Unusable".into(),
+        message: format!("this SidecarSet cannot be used: {problem}"),
+    }
 }

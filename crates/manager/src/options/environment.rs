@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
+use jiff::tz::TimeZone;
 use kruise_api::{environment as variable, names};
+
+use super::zone;
 
 /// The variables of the manager, with defaults in place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +18,8 @@ pub struct Environment {
     pub certificates: Certificates,
     /// The legacy list of kinds, if it is set.
     pub custom_resource_enable: Option<String>,
+    /// The zone of schedules that name none.
+    pub time_zone: TimeZone,
 }
 
 /// Where and how the webhooks are served.
@@ -37,6 +42,13 @@ pub struct Certificates {
 }
 
 impl Environment {
+    /// The same in the time zone of the process: that of the variable `TZ` or of the machine.
+    #[must_use]
+    pub fn in_zone_of_process(self, lookup: impl Fn(&str) -> Option<String>) -> Self {
+        let time_zone = zone::of_process(lookup("TZ").as_deref(), |path| std::fs::read(path).ok());
+        Self { time_zone, ..self }
+    }
+
     /// Reads the variables through a look-up, so that tests need no process of their own.
     pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
         let set = |name: &str| lookup(name).filter(|value| !value.is_empty());
@@ -65,6 +77,7 @@ impl Environment {
                 renew_before: set(variable::CERTS_RENEW_BEFORE),
             },
             custom_resource_enable: set(variable::CUSTOM_RESOURCE_ENABLE),
+            time_zone: TimeZone::UTC,
         })
     }
 }

@@ -96,3 +96,19 @@ fn the_environment_has_defaults_and_a_bad_port_is_fatal() {
     let error = Environment::read(|name| (name == "WEBHOOK_PORT").then(|| "https".to_owned())).unwrap_err();
     assert_eq!(error, "WEBHOOK_PORT must be a port between 0 and 65535, not \"https\"");
 }
+
+/// Issue 19: with WEBHOOK_HOST the webhooks listened on all addresses.
+#[test]
+fn webhooks_listen_where_they_are_registered() {
+    let at = |host: &str, flags: &[&str]| {
+        let environment =
+            Environment::read(|name| (name == "WEBHOOK_HOST" && !host.is_empty()).then(|| host.to_owned()));
+        read(flags).webhook_address(&environment.unwrap())
+    };
+    assert_eq!(at("", &[]), ":9876");
+    assert_eq!(at("192.0.2.1", &[]), "192.0.2.1:9876");
+    assert_eq!(at("webhooks.example", &[]), "webhooks.example:9876");
+    assert_eq!(at("2001:db8::1", &[]), "[2001:db8::1]:9876");
+    assert_eq!(at("[2001:db8::1]", &[]), "[2001:db8::1]:9876");
+    assert_eq!(at("192.0.2.1", &["--webhook-bind-address=:9000"]), ":9000");
+}

@@ -60,7 +60,8 @@ impl Refusals {
     }
 
     pub(super) fn count(&self, request: &Request) {
-        let Request { kind, namespace, name, user, .. } = request;
+        let Request { kind, namespace, user, .. } = request;
+        let name = request.object_name();
         match kind.kind.as_str() {
             "Namespace" => self.namespaces.inc(&[name, &user.username]),
             "CustomResourceDefinition" => self.definitions.inc(&[name, &user.username]),

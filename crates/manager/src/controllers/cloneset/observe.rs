@@ -2,29 +2,28 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
-use jiff::{SignedDuration, Timestamp};
 use kruise_api::{
     cloneset::v1beta1::CloneSet,
     gates::{Gate, Gates},
 };
 use kruise_core::{
-    cloneset::{self, Observed, Purpose, Room},
-    nodeimage::Node,
+    cloneset::{self, Observed},
+    node::Node,
     object::ObjectKey,
+    plan::WriteBudget,
     pod::{Metadata, Pod},
     pre_download,
     revision::Revision,
 };
 use kruise_runtime::{
-    cache::{Cache, Guarded, View},
+    cache::{Cache, View},
     controller::Context,
-    effects::{Outcome, Why},
 };
 
-use super::report::Told;
+use super::{super::workload::Written, memory::Memory};
 use crate::{
     caches::{BY_KIN, BY_OWNER, named_after, orphans_of},
     shared::Shared,
@@ -33,18 +32,16 @@ use crate::{
 /// Gathers. Clones are the same.
 #[derive(Clone)]
 pub(super) struct Observer {
-    shared: Shared,
+    pub(super) shared: Shared,
+    pub(super) written: Written,
+    pub(super) memory: Memory,
     gates: Arc<Gates>,
-    /// Where the ids of the next pods come from, for each set. It stays until a pod was certainly made.
-    seeds: Arc<Mutex<BTreeMap<ObjectKey, u64>>>,
-    /// When the status of each set was written last.
-    told: Arc<Mutex<BTreeMap<ObjectKey, Timestamp>>>,
 }
 
 impl Observer {
     pub(super) fn new(shared: &Shared) -> Self {
         let gates = Arc::new(shared.settings.gates.clone());
-        Self { shared: shared.clone(), gates, seeds: Arc::default(), told: Arc::default() }
+        Self { shared: shared.clone(), written: Written::default(), memory: Memory::default(), gates }
     }
 
     /// Whether images are pulled ahead of updates in place.
@@ -52,17 +49,13 @@ impl Observer {
         self.gates.enabled(Gate::PreDownloadImageForInPlaceUpdate)
     }
 
-    pub(super) fn find(&self, key: &ObjectKey) -> Option<Arc<Guarded<CloneSet>>> {
-        self.shared.caches.clonesets.get(key)
-    }
-
     /// Everything; nothing while something is still being read for the first time.
-    pub(super) fn observe(
+    pub(super) fn gather(
         &self,
         context: &Context,
         key: &ObjectKey,
         set: Arc<CloneSet>,
-        room: Room,
+        write_budget: WriteBudget,
     ) -> Option<Observed> {
         let caches = &self.shared.caches;
         let uid = set.metadata.uid.clone().unwrap_or_default();
@@ -81,13 +74,13 @@ impl Observer {
             jobs: self.jobs(key, &uid),
             pods,
             nodes,
-            protected: BTreeSet::new(),
             now: context.clock().now(),
             gates: self.gates.clone(),
             exclude_preparing_delete: self.shared.settings.options.cloneset_scaling_exclude_preparing_delete,
-            room,
+            refusals: self.memory.refusals(key, &set),
+            write_budget,
             resize_subresource: self.shared.resize_subresource,
-            seed: *self.seeds().entry(key.clone()).or_insert_with(|| context.random().next_u64()),
+            seed: self.memory.seed(context, key),
             set,
         })
     }
@@ -115,44 +108,6 @@ impl Observer {
         let mut found = jobs.by_index(BY_OWNER, uid);
         found.extend(namesakes);
         metadata(found)
-    }
-
-    /// The next pods get other ids once these were all made: those that were not find the claims that were made for them.
-    pub(super) fn remember(&self, context: &Context, key: &ObjectKey, told: &Told, outcome: &Outcome) {
-        let is_pod = |index: usize| matches!(told.purposes.get(index), Some(Purpose::CreatePod(_)));
-        let failed: BTreeMap<usize, &Why> =
-            outcome.failed.iter().map(|failure| (failure.index, &failure.why)).collect();
-        let mut pods = (0..told.purposes.len()).filter(|index| is_pod(*index)).peekable();
-        let all_made = pods.peek().is_some() && pods.all(|index| !failed.contains_key(&index));
-        // A stranger has the name: with the same ids it would stand in the way for ever.
-        let is_taken = |why: &&Why| matches!(why, Why::Refused { code: 409, .. });
-        let taken = failed.iter().any(|(index, why)| is_pod(*index) && is_taken(why));
-        if taken || all_made {
-            self.seeds().insert(key.clone(), context.random().next_u64());
-        }
-    }
-
-    /// The status was written.
-    pub(super) fn has_told(&self, key: &ObjectKey, now: Timestamp) {
-        self.told().insert(key.clone(), now);
-    }
-
-    /// Whether the status was written within this time.
-    pub(super) fn told_within(&self, key: &ObjectKey, now: Timestamp, time: SignedDuration) -> bool {
-        self.told().get(key).is_some_and(|told| now.duration_since(*told) < time)
-    }
-
-    pub(super) fn forget(&self, key: &ObjectKey) {
-        self.seeds().remove(key);
-        self.told().remove(key);
-    }
-
-    fn told(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, Timestamp>> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn seeds(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, u64>> {
-        self.seeds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

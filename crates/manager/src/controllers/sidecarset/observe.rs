@@ -1,8 +1,9 @@
 //! Everything a pass may know, gathered from caches, and what is remembered between passes.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use jiff::{SignedDuration, Timestamp};
@@ -10,21 +11,23 @@ use kruise_api::{labels::SIDECARSET_NAME, sidecarset::v1beta1::SidecarSet};
 use kruise_core::{
     object::ObjectKey,
     pod::{Pairs, Pod},
+    podunavailablebudget::is_by_budget,
     revision::Revision,
-    sidecarset::control::{Observed, needs_namespaces},
+    sidecarset::control::{self, Observed, needs_namespaces},
     text::Text,
 };
-use kruise_runtime::{cache::Guarded, controller::Context};
+use kruise_runtime::controller::Context;
 
+use super::super::workload::Written;
 use crate::{
     caches::{BY_KIN, BY_SIDECAR_SET, named_after},
     shared::Shared,
 };
 
-/// How long a pod is left alone after the server refused its update. The others go on meanwhile.
+/// How long a pod is left alone after the server refused its update, which doubles. The others go on meanwhile.
 const HOLD: SignedDuration = SignedDuration::from_secs(10);
-/// How often people are told why something waits.
-const TOLD_EVERY: SignedDuration = SignedDuration::from_secs(60);
+/// The longest such time: how late an update goes on after the server takes it again.
+const LONGEST_HOLD: SignedDuration = SignedDuration::from_secs(300);
 
 /// The set that a revision names.
 pub(super) fn set_of(revision: &Revision) -> Option<Text> {
@@ -34,32 +37,45 @@ pub(super) fn set_of(revision: &Revision) -> Option<Text> {
 /// Gathers. Clones are the same.
 #[derive(Clone)]
 pub(super) struct Observer {
-    shared: Shared,
+    pub(super) shared: Shared,
+    pub(super) written: Written,
     memory: Arc<Mutex<BTreeMap<ObjectKey, Memory>>>,
 }
 
 /// What is remembered of a set. All of it may be lost: the cluster has what matters.
 #[derive(Default)]
 struct Memory {
-    /// Pods whose update the server refused: why, and when.
-    held: BTreeMap<ObjectKey, (Text, Timestamp)>,
-    /// When people heard last why something waits.
-    told: Option<Timestamp>,
-    /// When the status was written last.
-    counted: Option<Timestamp>,
+    /// Pods whose update the server refused.
+    held: BTreeMap<ObjectKey, Held>,
+    /// The generation of the set that they refused.
+    generation: Option<i64>,
+}
+
+/// A pod whose update the server refused.
+struct Held {
+    why: Text,
+    since: Timestamp,
+    times: u32,
+    /// A budget refused it: as soon as that allows something it is tried again.
+    by_budget: bool,
+}
+
+impl Held {
+    /// How long it is still left alone.
+    fn left(&self, now: Timestamp) -> Option<Duration> {
+        let pause = HOLD.checked_mul(1 << self.times.saturating_sub(1).min(16)).unwrap_or(LONGEST_HOLD);
+        let left = pause.min(LONGEST_HOLD).saturating_sub(now.duration_since(self.since));
+        Duration::try_from(left).ok().filter(|left| !left.is_zero())
+    }
 }
 
 impl Observer {
     pub(super) fn new(shared: &Shared) -> Self {
-        Self { shared: shared.clone(), memory: Arc::default() }
-    }
-
-    pub(super) fn find(&self, key: &ObjectKey) -> Option<Arc<Guarded<SidecarSet>>> {
-        self.shared.caches.sidecarsets.get(key)
+        Self { shared: shared.clone(), written: Written::default(), memory: Arc::default() }
     }
 
     /// Everything; nothing while something is still being read for the first time.
-    pub(super) fn observe(
+    pub(super) fn gather(
         &self,
         context: &Context,
         key: &ObjectKey,
@@ -79,7 +95,7 @@ impl Observer {
         let manager_namespace = Text::from(self.shared.settings.environment.namespace.as_str());
         Some(Observed {
             revisions: self.revisions(&manager_namespace, &key.name),
-            held: self.held(key, now),
+            held: self.held(key, set.metadata.generation, &pods, now),
             set,
             pods,
             namespaces,
@@ -110,11 +126,32 @@ impl Observer {
         unique.into_values().collect()
     }
 
-    fn held(&self, key: &ObjectKey, now: Timestamp) -> BTreeMap<ObjectKey, Text> {
+    /// Pods that are left alone now. A set that was changed, and a pod that is new, start anew.
+    fn held(
+        &self,
+        key: &ObjectKey,
+        generation: Option<i64>,
+        pods: &[Arc<Pod>],
+        now: Timestamp,
+    ) -> BTreeMap<ObjectKey, control::Held> {
         let mut memory = self.memory();
-        let Some(Memory { held, .. }) = memory.get_mut(key) else { return BTreeMap::new() };
-        held.retain(|_, (_, since)| now.duration_since(*since) < HOLD);
-        held.iter().map(|(pod, (why, _))| (pod.clone(), why.clone())).collect()
+        let Some(memory) = memory.get_mut(key) else { return BTreeMap::new() };
+        if memory.generation != generation {
+            memory.held.clear();
+            memory.generation = generation;
+        }
+        if memory.held.is_empty() {
+            return BTreeMap::new();
+        }
+        let present: BTreeSet<ObjectKey> = pods.iter().map(|pod| pod.metadata.key()).collect();
+        memory.held.retain(|pod, held| present.contains(pod) && !(held.by_budget && self.allows(pod)));
+        let held = memory.held.iter().filter_map(|(pod, held)| {
+            Some((
+                pod.clone(),
+                control::Held { why: held.why.clone(), left: held.left(now)?, by_budget: held.by_budget },
+            ))
+        });
+        held.collect()
     }
 
     /// Leaves pods alone for a while whose update was refused.
@@ -125,33 +162,21 @@ impl Observer {
         let now = context.clock().now();
         let mut memory = self.memory();
         let held = &mut memory.entry(key.clone()).or_default().held;
-        held.extend(refused.iter().map(|(pod, why)| (pod.clone(), (why.clone(), now))));
-    }
-
-    /// Whether people should hear now why something waits.
-    pub(super) fn may_tell(&self, context: &Context, key: &ObjectKey, reasons: &[String]) -> bool {
-        if reasons.is_empty() {
-            return false;
+        for (pod, why) in refused {
+            let known = self.shared.caches.pods.get(pod).filter(|_| is_by_budget(why));
+            if let Some((_, why)) = known.and_then(|pod| self.shared.budgets.reason(&self.shared, &pod)) {
+                held.insert(pod.clone(), Held { why: why.into(), since: now, times: 1, by_budget: true });
+                continue;
+            }
+            let times = held.get(pod).map_or(0, |held| held.times).saturating_add(1);
+            held.insert(pod.clone(), Held { why: why.clone(), since: now, times, by_budget: false });
         }
-        let now = context.clock().now();
-        let mut memory = self.memory();
-        let told = &mut memory.entry(key.clone()).or_default().told;
-        let may = told.is_none_or(|told| now.duration_since(told) >= TOLD_EVERY);
-        if may {
-            *told = Some(now);
-        }
-        may
     }
 
-    /// The status was written.
-    pub(super) fn has_counted(&self, key: &ObjectKey, now: Timestamp) {
-        self.memory().entry(key.clone()).or_default().counted = Some(now);
-    }
-
-    /// Whether the status was written within this time.
-    pub(super) fn counted_within(&self, key: &ObjectKey, now: Timestamp, time: SignedDuration) -> bool {
-        let counted = self.memory().get(key).and_then(|memory| memory.counted);
-        counted.is_some_and(|counted| now.duration_since(counted) < time)
+    /// Whether the budget of a pod may let it go now.
+    fn allows(&self, pod: &ObjectKey) -> bool {
+        let pod = self.shared.caches.pods.get(pod);
+        pod.is_none_or(|pod| !self.shared.budgets.is_used_up(&pod))
     }
 
     /// Why new pods get nothing from a set.
@@ -159,7 +184,7 @@ impl Observer {
         self.shared.sidecar_sets.problem(&key.name)
     }
 
-    pub(super) fn forget(&self, key: &ObjectKey) {
+    pub(super) fn forget_set(&self, key: &ObjectKey) {
         self.memory().remove(key);
     }
 
