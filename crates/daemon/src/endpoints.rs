@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use kruise_runtime::{
-    endpoints::{Answer, Handler, process},
-    metrics::Registry,
-};
+use kruise_runtime::endpoints::{Answer, Handler, numbers::Numbers};
 
 /// A question whose answer must be yes for the daemon to be healthy.
 pub type Check = (&'static str, Arc<dyn Fn() -> bool + Send + Sync>);
@@ -19,7 +16,7 @@ pub enum Pages {
         /// What must hold.
         checks: Vec<Check>,
         /// The numbers.
-        registry: Registry,
+        numbers: Numbers,
     },
     /// Where people look for profiles.
     Profiles,
@@ -36,9 +33,7 @@ impl Pages {
                     Answer::text(StatusCode::INTERNAL_SERVER_ERROR, problem)
                 }
             },
-            (Self::Daemon { registry, .. }, "/metrics") => {
-                Answer::metrics(format!("{}{}", registry.text(), process::text()))
-            }
+            (Self::Daemon { numbers, .. }, "/metrics") => numbers.answer(),
             (Self::Daemon { .. }, _) => Answer::not_found(),
             (Self::Profiles, _) => {
                 let text = "This program has no Go profiles. CPU and memory are in /metrics; `perf` shows the rest.\n";

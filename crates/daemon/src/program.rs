@@ -109,7 +109,10 @@ async fn run(options: Options, variable: impl Fn(&str) -> Option<String>) -> Res
     };
     let node = Node::new(client, runtimes, sources, settings);
     let mut scope = Scope::default();
-    let pages = Pages::Daemon { checks: daemon::checks(&node), registry: node.registry.clone() };
+    let pages = Pages::Daemon {
+        checks: daemon::checks(&node),
+        numbers: endpoints::numbers::Numbers::new(node.registry.clone()),
+    };
     if let Some(listener) = listener {
         serve(&mut scope, "--addr", listener, pages);
     }

@@ -85,7 +85,7 @@ struct Teller {
 impl Teller {
     async fn pass(&self, context: &Context, key: &ObjectKey) -> Result<Next, Error> {
         let Some(pod) = self.node.caches.pods.get(key) else { return Ok(Next::Forget) };
-        if !container_meta::is_considered(&pod) || pod.metadata.is_deleting() {
+        if !container_meta::is_considered(&pod) || pod.metadata.is_deleting() || pod.metadata.unreadable {
             return Ok(Next::Done);
         }
         let Some(runtime) = runtime(&self.node, &pod) else { return Ok(Next::Done) };
@@ -144,7 +144,7 @@ struct Restarter {
 impl Restarter {
     async fn pass(&self, key: &ObjectKey) -> Result<Next, Error> {
         let Some(pod) = self.node.caches.pods.get(key) else { return Ok(Next::Forget) };
-        let Some(meta) = Meta::read(&pod) else { return Ok(Next::Done) };
+        let Some(meta) = Meta::read(&pod).filter(|_| !pod.metadata.unreadable) else { return Ok(Next::Done) };
         let outdated = container_meta::outdated(&pod, &meta);
         let Some(runtime) = runtime(&self.node, &pod).filter(|_| !outdated.is_empty()) else {
             return Ok(Next::Done);

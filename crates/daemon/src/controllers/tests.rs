@@ -159,17 +159,20 @@ async fn health_follows_the_first_lists_and_metrics_name_all_queues() {
     let mut stage = Stage::new(Flags::default()).await;
     stage.scope = None;
     stage.node = node(&stage.sim, &stage.runtime, Flags::default());
-    let pages = Pages::Daemon { checks: daemon::checks(&stage.node), registry: stage.node.registry.clone() };
+    let pages = Pages::Daemon {
+        checks: daemon::checks(&stage.node),
+        numbers: kruise_runtime::endpoints::numbers::Numbers::new(stage.node.registry.clone()),
+    };
     let answer = pages.at("/healthz");
     assert_eq!(
-        (answer.status.as_u16(), answer.body.as_str()),
+        (answer.status.as_u16(), &*String::from_utf8_lossy(&answer.body)),
         (500, "check nodeImageInformerSynced failed, err: not synced")
     );
     stage.start_daemon();
     stage.wait(5).await;
     let answer = pages.at("/healthz");
-    assert_eq!((answer.status.as_u16(), answer.body.as_str()), (200, "ok"));
-    let metrics = pages.at("/metrics").body;
+    assert_eq!((answer.status.as_u16(), &*String::from_utf8_lossy(&answer.body)), (200, "ok"));
+    let metrics = String::from_utf8_lossy(&pages.at("/metrics").body).into_owned();
     for queue in [
         "imagepuller",
         "crr",

@@ -22,6 +22,8 @@ use crate::cri::Auth;
 
 /// How long a plugin may take.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// For how long an answer may be believed at most, whatever it says.
+const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Why plugins are not used.
 #[derive(Debug, thiserror::Error)]
@@ -182,7 +184,7 @@ impl Plugins {
         let lasts =
             text.and_then(|text| text.parse::<GoDuration>().ok()).map_or(Duration::ZERO, |time| time.0);
         if !lasts.is_zero() {
-            let until = Instant::now() + lasts;
+            let until = Instant::now() + lasts.min(LONGEST);
             self.answers().insert((provider.name.clone(), reach), (until, response.clone()));
         }
         Ok(response)
