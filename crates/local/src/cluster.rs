@@ -23,7 +23,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::certificates::Certificates;
-use crate::daemons::Daemons;
+use crate::daemons::{Daemons, When};
 use crate::data::{self, Data};
 use crate::identity::{self, Known};
 use crate::kubeconfig;
@@ -55,6 +55,8 @@ pub struct Settings {
     pub now: Timestamp,
     /// Whether our manager runs in it.
     pub with_manager: bool,
+    /// When a node has our daemon.
+    pub daemons: When,
 }
 
 /// Why a cluster does not start, or ended.
@@ -184,8 +186,8 @@ pub async fn start(settings: &Settings) -> Result<Cluster, Error> {
     let mut listening = JoinSet::new();
     listening.spawn(serve::serve(listener, tls, known, server, stop));
     sim.run();
-    if inside.is_some() {
-        let daemons = Daemons::new(&sim, seed).map_err(refused("daemons"))?;
+    if settings.daemons != When::Never {
+        let daemons = Daemons::new(&sim, seed, settings.daemons).map_err(refused("daemons"))?;
         sim.spawn(daemons.run());
     }
     let manager = inside.map(Inside::start);
@@ -378,6 +380,7 @@ mod tests {
             seed: 1,
             now: Timestamp::UNIX_EPOCH,
             with_manager: true,
+            daemons: When::ThereIsWork,
         };
         let mut cluster = start(&settings).await.unwrap();
         cluster.sim.spawn(async { panic!("a node lost its mind") });

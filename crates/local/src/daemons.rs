@@ -2,7 +2,8 @@
 //!
 //! A real cluster has a daemon on every node all the time. Here one reader of the three kinds that daemons serve is enough for
 //! all nodes: a daemon begins with the first object that gives it work and ends some minutes after the last one, so that a
-//! cluster of thousands of nodes pays for none of it until somebody uses it.
+//! cluster of thousands of nodes pays for none of it until somebody uses it. Who wants one everywhere, as for another
+//! manager, says so.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,6 +36,20 @@ type Work = fn(&Record) -> Option<String>;
 const KINDS: [Kind; 3] =
     [("nodeimages", pulls), ("containerrecreaterequests", recreations), ("nodepodprobes", probes)];
 
+/// A node has work for its daemon as long as it is there.
+const NODES: Kind = ("nodes", always);
+
+/// When a node has a daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Not at all.
+    Never,
+    /// While there is work for one.
+    ThereIsWork,
+    /// As long as the node is there.
+    Always,
+}
+
 /// The daemons of all nodes.
 pub struct Daemons {
     client: kube::Client,
@@ -61,11 +76,17 @@ struct Running {
 
 impl Daemons {
     /// No daemon yet. Our kinds must be installed.
-    pub fn new(sim: &Sim, seed: u64) -> Result<Self, Status> {
+    pub fn new(sim: &Sim, seed: u64, when: When) -> Result<Self, Status> {
         let (local, store) = (sim.server().local(), sim.server().store().clone());
         let mut sources = Vec::new();
-        for (plural, work) in KINDS {
-            let table: Arc<str> = local.resource(names::APPS_GROUP, plural)?.table.clone();
+        let kinds = match when {
+            When::Never => &[][..],
+            When::ThereIsWork => &KINDS,
+            When::Always => &[NODES],
+        };
+        for (plural, work) in kinds.iter().copied() {
+            let group = if plural == NODES.0 { "" } else { names::APPS_GROUP };
+            let table: Arc<str> = local.resource(group, plural)?.table.clone();
             sources.push((table.clone(), store.watch(&table, store.version()), work));
         }
         let flags = crate::manager::FLAGS.iter().filter_map(|flag| flag.strip_prefix("--feature-gates="));
@@ -236,6 +257,11 @@ fn pulls(record: &Record) -> Option<String> {
     is_open.then(|| record.name.to_string())
 }
 
+/// The node itself.
+fn always(record: &Record) -> Option<String> {
+    Some(record.name.to_string())
+}
+
 /// The node of a request that is not over.
 fn recreations(record: &Record) -> Option<String> {
     record.label(CRR_ACTIVE)?;
@@ -268,7 +294,7 @@ mod tests {
             local.create(&definitions, "", crd.object()).await.unwrap();
         }
         sim.advance(Duration::from_secs(2)).await;
-        let mut daemons = Daemons::new(&sim, 1).unwrap();
+        let mut daemons = Daemons::new(&sim, 1, When::ThereIsWork).unwrap();
         let images = local.resource(names::APPS_GROUP, "nodeimages").unwrap();
         for node in ["node-1", "node-2"] {
             let object = json!({"apiVersion": "apps.kruise.io/v1beta1", "kind": "NodeImage", "metadata": {"name": node},
@@ -291,5 +317,29 @@ mod tests {
         sim.advance(IDLE).await;
         daemons.tidy();
         assert_eq!(daemons.count(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_daemon_may_run_on_every_node_all_the_time() {
+        let sim = Sim::builder().nodes(2).start();
+        sim.advance(Duration::from_secs(2)).await;
+        let mut daemons = Daemons::new(&sim, 1, When::Always).unwrap();
+        daemons.read_anew();
+        assert_eq!(daemons.count(), 2);
+        sim.add_node(kruise_sim::Node::named("late"));
+        sim.advance(IDLE * 2).await;
+        daemons.look();
+        daemons.tidy();
+        assert_eq!(daemons.count(), 3);
+        let nodes = sim.server().local().resource("", "nodes").unwrap();
+        sim.server()
+            .local()
+            .delete(&nodes, "", "late", &kruise_apiserver::rest::DeleteOptions::default())
+            .await
+            .unwrap();
+        daemons.look();
+        sim.advance(IDLE).await;
+        daemons.tidy();
+        assert_eq!(daemons.count(), 2);
     }
 }

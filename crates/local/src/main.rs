@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use kruise_local::cluster::{self, Cluster, Error, Settings};
+use kruise_local::daemons::When;
 use kruise_local::options::Options;
 use kruise_local::{demo, kubeconfig};
 use kruise_runtime::signals;
@@ -77,6 +78,11 @@ async fn run(options: &Options, kubeconfig: PathBuf) -> Result<(), Error> {
         seed: options.seed,
         now: now(),
         with_manager: !options.no_manager,
+        daemons: match (options.node_daemons, options.no_manager) {
+            (true, _) => When::Always,
+            (false, false) => When::ThereIsWork,
+            (false, true) => When::Never,
+        },
     };
     let mut cluster = cluster::start(&settings).await?;
     greet(&cluster, &settings);

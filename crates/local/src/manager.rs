@@ -5,8 +5,13 @@ use kruise_manager::inside::{Inside, Surroundings};
 use kruise_runtime::{clock::Clock, random::Random};
 use kruise_sim::Sim;
 
-/// What a newcomer wants to try: the defaults, pulling images, and jobs with sidecars.
-pub const FLAGS: &[&str] = &["--feature-gates=ImagePullJobGate=true,SidecarTerminator=true"];
+/// What a newcomer wants to try: the defaults, pulling images, jobs with sidecars, and deletion protection. Nodes are here to
+/// stay, so their NodeImages need not wait.
+pub const FLAGS: &[&str] = &[
+    "--feature-gates=ImagePullJobGate=true,SidecarTerminator=true,ResourcesDeletionProtection=true,\
+     DeletionProtectionForCRDCascadingGate=true",
+    "--nodeimage-creation-delay=0s",
+];
 
 /// A manager for this cluster. From now on the cluster asks its webhooks.
 pub fn inside(sim: &Sim, seed: u64) -> Result<Inside, String> {

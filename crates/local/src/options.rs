@@ -35,6 +35,9 @@ pub struct Options {
     /// Leave out our manager: kinds are only stored. For running one beside it.
     #[arg(long)]
     pub no_manager: bool,
+    /// Run a node daemon on every node all the time, also without our manager. Otherwise a node gets one when there is work.
+    #[arg(long)]
+    pub node_daemons: bool,
     /// Say more on standard error: -v warnings and events, -vv every request.
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,

@@ -19,6 +19,7 @@ use std::process::Command;
 use std::{env, fs};
 
 use kruise_local::cluster::{self, Settings};
+use kruise_local::daemons::When;
 use regex::{Captures, Regex};
 
 /// One command of a session with the remarks before it.
@@ -77,7 +78,7 @@ impl Placeholders {
         let rules = [
             // The random end of a name of a pod.
             (r"(-[0-9a-z]{8,10})-[bcdfghjklmnpqrstvwxz2456789]{5}\b", "${1}-<5ch>"),
-            (r"\bcs-demo-[bcdfghjklmnpqrstvwxz2456789]{5}\b", "cs-demo-<5ch>"),
+            (r"\b(cs|ads)-demo-[bcdfghjklmnpqrstvwxz2456789]{5}\b", "${1}-demo-<5ch>"),
             (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "<uid>"),
             (r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "<time>"),
             (r"\b[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}", "<time>"),
@@ -211,6 +212,7 @@ fn settings(kubeconfig: PathBuf) -> Settings {
         seed: 1,
         now: jiff::Timestamp::now(),
         with_manager: true,
+        daemons: When::ThereIsWork,
     }
 }
 
@@ -275,11 +277,36 @@ fn the_tutorial_of_a_clone_set_goes_as_it_did() {
 }
 
 #[test]
+fn a_daemon_set_comes_up_and_is_updated_in_place_node_by_node() {
+    run("daemonset");
+}
+
+#[test]
+fn the_tutorial_of_a_stateful_set_goes_as_it_did() {
+    run("statefulset");
+}
+
+#[test]
 fn the_tutorial_of_a_sidecar_set_goes_as_it_did() {
     run("sidecarset");
 }
 
 #[test]
+fn a_budget_and_deletion_protection_say_no() {
+    run("protection");
+}
+
+#[test]
 fn containers_start_one_after_the_other() {
     run("launch-priority");
+}
+
+#[test]
+fn the_tutorial_of_a_broadcast_job_goes_as_it_did() {
+    run("broadcastjob");
+}
+
+#[test]
+fn the_tutorial_of_an_advanced_cron_job_goes_as_it_did() {
+    run("advancedcronjob");
 }

@@ -14,6 +14,7 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use kruise_local::certificates::Certificates;
 use kruise_local::cluster::{self, Cluster, Error, Settings};
+use kruise_local::daemons::When;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -36,6 +37,7 @@ fn settings(kubeconfig: PathBuf) -> Settings {
         seed: 1,
         now,
         with_manager: true,
+        daemons: When::ThereIsWork,
     }
 }
 
