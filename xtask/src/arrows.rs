@@ -10,8 +10,9 @@ mod tests {
     const MAY_USE: &[(&str, &[&str])] = &[
         ("kruise-api", &[]),
         ("kruise-core", &["kruise-api"]),
-        ("kruise-runtime", &["kruise-api", "kruise-core"]),
-        ("kruise-webhook", &["kruise-api", "kruise-core"]),
+        ("kruise-sockets", &[]),
+        ("kruise-runtime", &["kruise-api", "kruise-core", "kruise-sockets"]),
+        ("kruise-webhook", &["kruise-api", "kruise-core", "kruise-sockets"]),
         ("kruise-manager", &["kruise-api", "kruise-core", "kruise-runtime", "kruise-webhook"]),
         ("kruise-daemon", &["kruise-api", "kruise-core", "kruise-runtime"]),
         ("kruise-apiserver", &["kruise-api"]),

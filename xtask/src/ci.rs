@@ -5,12 +5,23 @@ use std::{path::Path, process::Command};
 use anyhow::{Context, Result, ensure};
 
 use crate::{
-    generate,
+    attack, fuzz, generate, summary,
     test::{self, cargo, step},
 };
 
-/// Runs every check, the cheap ones first.
+/// How long `fuzz objects` runs in CI.
+const FUZZ_SECONDS: u64 = 60;
+/// How long `attack` runs in CI.
+const ATTACK_SECONDS: u64 = 60;
+
+/// Runs every check, the cheap ones first, and prints how long each took.
 pub(crate) fn run(root: &Path) -> Result<()> {
+    let outcome = checks(root);
+    summary::durations();
+    outcome
+}
+
+fn checks(root: &Path) -> Result<()> {
     step("format");
     cargo(root, &["fmt", "--all", "--check"], None, None)?;
     step("generated files");
@@ -22,6 +33,11 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     deny(root)?;
     step("documentation");
     document(root)?;
+    step("random garbage in stored objects");
+    // Another part of the cases than those that are tests.
+    fuzz::objects(root, FUZZ_SECONDS, 1_000)?;
+    step("attacks on the ports of the manager");
+    attack::run(root, &attack::Options { seconds: ATTACK_SECONDS, release: false })?;
     test::run(root, &test::Options::default())
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct Generated {
 pub(crate) fn all() -> Result<Vec<Generated>> {
     let mut files = CRDS.iter().map(|crd| definition(crd)).collect::<Result<Vec<_>>>()?;
     let gates = Gates::default();
-    let [mutating, validating] = webhooks::configurations(&gates, &webhooks::Options::default());
+    let [mutating, validating] = webhooks::manifests(&gates, &webhooks::Options::default());
     files.push(manifest("config/policy/daemon.yaml", &policy::objects(&gates))?);
     files.push(manifest("config/rbac/manager.yaml", &rbac::objects(&gates))?);
     files.push(manifest("config/rbac/migration.yaml", &rbac::migration())?);
@@ -37,7 +37,7 @@ pub(crate) fn all() -> Result<Vec<Generated>> {
 
 fn definition(crd: &Crd) -> Result<Generated> {
     let path = format!("charts/kruise/crds/{}_{}.yaml", crd.group, crd.plural);
-    let yaml = serde_saphyr::to_string(&crd.object()).with_context(|| format!("failed to write {path}"))?;
+    let yaml = serde_saphyr::to_string(&crd.manifest()).with_context(|| format!("failed to write {path}"))?;
     let head = "# Made by `cargo xtask generate` from the types in crates/api. Do not edit.\n";
     Ok(Generated { path, content: format!("{head}{yaml}\n").replace("\n\n", "\n") })
 }

@@ -2,13 +2,17 @@
 
 #[cfg(test)]
 mod arrows;
+mod attack;
 mod bench;
 mod ci;
+#[cfg(test)]
+mod claims;
 mod cluster;
 mod coverage;
 mod fuzz;
 mod generate;
 mod installation;
+mod summary;
 mod test;
 
 use std::path::PathBuf;
@@ -39,6 +43,8 @@ enum Task {
     Coverage,
     /// Send hostile input without end to the embedded API server; without a name, list the targets.
     Fuzz(fuzz::Options),
+    /// Attack the ports of a running manager, on loopback; prints the worst admission and the most memory.
+    Attack(attack::Options),
     /// Measure; prints figures as JSON on the last line.
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -52,6 +58,7 @@ fn main() -> anyhow::Result<()> {
         Task::Cluster(command) => cluster::run(command),
         Task::Coverage => coverage::run(&root()?),
         Task::Fuzz(options) => fuzz::run(&root()?, &options),
+        Task::Attack(options) => attack::run(&root()?, &options),
         Task::Bench(bench) => bench::run(&root()?, bench),
     }
 }

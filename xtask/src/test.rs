@@ -8,7 +8,11 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
-use crate::{cluster, installation::Installation};
+use crate::{
+    cluster,
+    installation::Installation,
+    summary::{self, Skips},
+};
 
 /// Ignored tests that want a real cluster.
 struct Round {
@@ -26,7 +30,21 @@ struct Round {
 }
 
 /// The scenarios of workloads.
-const WORKLOADS: &[&str] = &["cloneset", "inplace", "sidecarset", "launch_priority", "sidecar_terminator"];
+const WORKLOADS: &[&str] = &[
+    "cloneset",
+    "inplace",
+    "sidecarset",
+    "launch_priority",
+    "sidecar_terminator",
+    "statefulset",
+    "daemonset",
+    "jobs",
+    "protection",
+    "persistentpodstate",
+    "resourcedistribution",
+    "workloadspread",
+    "uniteddeployment",
+];
 
 /// The scenarios of the node daemon, which they want beside the manager.
 const NODE_DAEMON: &str = "node_daemon_real";
@@ -59,8 +77,14 @@ pub(crate) struct Options {
     filter: Option<String>,
 }
 
-/// Runs the tests that need nothing, then the scenarios on a real cluster.
+/// Runs the tests that need nothing, then the scenarios on a real cluster, and prints what was skipped.
 pub(crate) fn run(root: &Path, options: &Options) -> Result<()> {
+    let skips = Skips::begin();
+    let outcome = all(root, options);
+    skips.report(root, outcome.is_ok()).and(outcome)
+}
+
+fn all(root: &Path, options: &Options) -> Result<()> {
     if options.only.is_empty() {
         without_cluster(root, options.filter.as_deref())?;
     }
@@ -118,6 +142,7 @@ fn scenarios(root: &Path, options: &Options, kubeconfig: &Path) -> Result<()> {
 
 fn play(root: &Path, filter: Option<&str>, kubeconfig: &Path, round: &Round, tests: &[&str]) -> Result<()> {
     let Round { at_once, manager, flags, .. } = *round;
+    step(&format!("real cluster: {} ({} manager)", tests.join(", "), manager.unwrap_or("no")));
     let with_daemon = tests.contains(&NODE_DAEMON);
     if with_daemon {
         cargo(root, &["build", "--quiet", "--workspace", "--bin", "kruise-daemon"], None, None)?;
@@ -193,6 +218,7 @@ fn cargo_with(
         Some(path) => command.env("KUBECONFIG", path),
         None => command.env_remove("KUBECONFIG"),
     };
+    command.env(summary::SKIPS, Skips::file());
     let status = command.status().with_context(|| format!("failed to start cargo {}", args.join(" ")))?;
     if !status.success() {
         bail!("cargo {} failed", args.join(" "));
@@ -200,7 +226,8 @@ fn cargo_with(
     Ok(())
 }
 
-/// Tells which part of a task begins.
+/// Reports which part of a task begins.
 pub(crate) fn step(what: &str) {
+    summary::begins(what);
     println!("==> {what}");
 }

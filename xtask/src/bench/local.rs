@@ -2,7 +2,7 @@
 //!
 //! Bars: first answer in 150 ms, 5,000 nodes Ready in 5 s, 10,000 pods Running in 10 s, 100,000 pods in 1.5 GiB.
 
-pub(super) mod http;
+pub(crate) mod http;
 mod pages;
 mod watchers;
 
@@ -95,9 +95,9 @@ pub(super) fn run(root: &Path, small: bool) -> Result<Value> {
 }
 
 /// A process that ends with this value.
-pub(super) struct Cluster {
+pub(crate) struct Cluster {
     pub(super) child: Child,
-    pub(super) folder: PathBuf,
+    pub(crate) folder: PathBuf,
     clock: Clock,
 }
 
@@ -108,7 +108,7 @@ impl Cluster {
     }
 
     /// The same with more options.
-    pub(super) fn start_with(
+    pub(crate) fn start_with(
         program: &Path,
         nodes: usize,
         options: &[&str],

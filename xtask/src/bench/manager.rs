@@ -193,10 +193,18 @@ impl Manager {
 
     /// A connection to its webhooks, as an API server has it.
     pub(super) fn caller(&self) -> Result<Connection> {
+        Connection::to(&format!("127.0.0.1:{}", self.webhooks), self.authority()?, "")
+    }
+
+    /// The authority that has signed its certificate.
+    pub(crate) fn authority(&self) -> Result<CertificateDer<'static>> {
         let path = self.folder.join("certificates/ca-cert.pem");
-        let authority =
-            CertificateDer::from_pem_slice(&fs::read(path)?).context("cannot read the authority")?;
-        Connection::to(&format!("127.0.0.1:{}", self.webhooks), authority, "")
+        CertificateDer::from_pem_slice(&fs::read(path)?).context("cannot read the authority")
+    }
+
+    /// Its ports on loopback: health, metrics, webhooks.
+    pub(crate) fn ports(&self) -> [u16; 3] {
+        [self.health, self.metrics, self.webhooks]
     }
 }
 
@@ -209,7 +217,7 @@ impl Drop for Manager {
 }
 
 /// Makes or removes the webhook configurations as `cargo xtask generate` writes them.
-pub(super) fn configurations(root: &Path, connection: &mut Connection, method: &str) -> Result<()> {
+pub(crate) fn configurations(root: &Path, connection: &mut Connection, method: &str) -> Result<()> {
     for (file, plural) in
         [("mutating", "mutatingwebhookconfigurations"), ("validating", "validatingwebhookconfigurations")]
     {
@@ -263,7 +271,7 @@ pub(super) fn free_port() -> Result<u16> {
 }
 
 /// The answer to a GET on loopback.
-pub(super) fn get(port: u16, path: &str) -> Result<String> {
+pub(crate) fn get(port: u16, path: &str) -> Result<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.write_all(
         format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").as_bytes(),

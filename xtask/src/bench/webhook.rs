@@ -109,6 +109,11 @@ impl Load {
 pub(super) struct Times(Vec<Duration>);
 
 impl Times {
+    pub(super) fn of(mut times: Vec<Duration>) -> Self {
+        times.sort();
+        Self(times)
+    }
+
     /// The time within which this share of the admissions was done.
     pub(super) fn milliseconds(&self, share: f64) -> f64 {
         let at = (self.0.len() as f64 * share) as usize;
@@ -136,8 +141,7 @@ pub(super) fn admissions(manager: &Manager, load: Load) -> Result<Times> {
     for caller in callers {
         times.extend(caller.join().map_err(|_| anyhow!("a caller panicked"))??);
     }
-    times.sort();
-    Ok(Times(times))
+    Ok(Times::of(times))
 }
 
 /// The part of one connection.
@@ -171,7 +175,8 @@ fn pod() -> Value {
     pod
 }
 
-fn review() -> Value {
+/// The admission of a pod of usual size.
+pub(crate) fn review() -> Value {
     json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
         "request": {

@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use rustls::pki_types::pem::PemObject as _;
@@ -16,13 +17,13 @@ use serde_json::Value;
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 const WHOLE: &str = "application/json";
 
-pub(in crate::bench) struct Connection {
+pub(crate) struct Connection {
     stream: BufReader<StreamOwned<ClientConnection, TcpStream>>,
     token: String,
 }
 
 impl Connection {
-    pub(in crate::bench) fn open(kubeconfig: &Path) -> Result<Self> {
+    pub(crate) fn open(kubeconfig: &Path) -> Result<Self> {
         let config: Value = serde_saphyr::from_str(&std::fs::read_to_string(kubeconfig)?)?;
         let text = |path: &str| {
             config
@@ -36,42 +37,38 @@ impl Connection {
     }
 
     /// A connection to an address whose certificate this authority signed.
-    pub(in crate::bench) fn to(
-        address: &str,
-        authority: CertificateDer<'static>,
-        token: &str,
-    ) -> Result<Self> {
-        let mut roots = RootCertStore::empty();
-        roots.add(authority)?;
-        let tls = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let name = ServerName::try_from("localhost")?;
+    pub(crate) fn to(address: &str, authority: CertificateDer<'static>, token: &str) -> Result<Self> {
         let socket = TcpStream::connect(address)?;
         socket.set_nodelay(true)?;
-        let stream = StreamOwned::new(ClientConnection::new(Arc::new(tls), name)?, socket);
+        let stream = tls(socket, authority)?;
         Ok(Self { stream: BufReader::with_capacity(1 << 16, stream), token: token.to_owned() })
     }
 
+    /// The same, but an answer that takes longer is an error.
+    pub(crate) fn within(self, timeout: Duration) -> Result<Self> {
+        self.stream.get_ref().sock.set_read_timeout(Some(timeout))?;
+        self.stream.get_ref().sock.set_write_timeout(Some(timeout))?;
+        Ok(self)
+    }
+
     /// Sends a request and reads its answer, a table where there can be one; anything but a success is an error.
-    pub(in crate::bench) fn send(&mut self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
+    pub(crate) fn send(&mut self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
         self.exchange(method, path, body, TABLE)
     }
 
     /// The whole of an object or of a list.
-    pub(in crate::bench) fn get(&mut self, path: &str) -> Result<Value> {
+    pub(crate) fn get(&mut self, path: &str) -> Result<Value> {
         self.exchange("GET", path, None, WHOLE)
     }
 
     /// The same, and how many bytes it was.
-    pub(in crate::bench) fn get_sized(&mut self, path: &str) -> Result<(Value, usize)> {
+    pub(crate) fn get_sized(&mut self, path: &str) -> Result<(Value, usize)> {
         let bytes = self.exchange_bytes("GET", path, None, WHOLE)?;
         Ok((serde_json::from_slice(&bytes)?, bytes.len()))
     }
 
     /// Everything that happens there from now on, and what is there already.
-    pub(in crate::bench) fn watch(mut self, path: &str) -> Result<Watch> {
+    pub(crate) fn watch(mut self, path: &str) -> Result<Watch> {
         self.ask("GET", &format!("{path}?watch=true&timeoutSeconds=86400"), "", WHOLE)?;
         let (status, _) = self.head()?;
         ensure!(status.starts_with("HTTP/1.1 200"), "watching {path}: {status}");
@@ -129,8 +126,23 @@ impl Connection {
     }
 }
 
+/// TLS with a server whose certificate this authority signed for `localhost`.
+pub(crate) fn tls(
+    socket: TcpStream,
+    authority: CertificateDer<'static>,
+) -> Result<StreamOwned<ClientConnection, TcpStream>> {
+    let mut roots = RootCertStore::empty();
+    roots.add(authority)?;
+    let tls = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from("localhost")?;
+    Ok(StreamOwned::new(ClientConnection::new(Arc::new(tls), name)?, socket))
+}
+
 /// An answer that goes on.
-pub(in crate::bench) struct Watch {
+pub(crate) struct Watch {
     stream: BufReader<StreamOwned<ClientConnection, TcpStream>>,
     /// What was read and is not a whole line yet.
     rest: Vec<u8>,
@@ -138,7 +150,7 @@ pub(in crate::bench) struct Watch {
 
 impl Watch {
     /// The next event, when there is one.
-    pub(in crate::bench) fn next(&mut self) -> Result<Value> {
+    pub(crate) fn next(&mut self) -> Result<Value> {
         loop {
             if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.rest.drain(..=end).collect();
