@@ -136,8 +136,7 @@ impl Cluster {
 
     /// The full name of a test image, such as `app:v1`.
     pub fn image(&self, name: &str) -> String {
-        let registry = std::env::var("KRUISE_TEST_REGISTRY").unwrap_or_else(|_| REGISTRY.to_owned());
-        format!("{registry}/{name}")
+        format!("{}/{name}", registry())
     }
 
     /// Goes on only where the server has this resource (`pods/resize` of `v1`), found by discovery.
@@ -299,4 +298,9 @@ pub(crate) fn from_json<K: serde::de::DeserializeOwned>(value: Value) -> K {
         Ok(object) => object,
         Err(error) => fail(&format!("this is no {}: {error}", std::any::type_name::<K>())),
     }
+}
+
+/// The registry of the test images.
+pub(crate) fn registry() -> String {
+    std::env::var("KRUISE_TEST_REGISTRY").unwrap_or_else(|_| REGISTRY.to_owned())
 }

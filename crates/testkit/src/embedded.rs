@@ -6,7 +6,7 @@ use tower::Layer as _;
 
 use crate::{
     Backend, Cluster,
-    cluster::{HOLLOW_NODES, REAL_NODES, chain},
+    cluster::{HOLLOW_NODES, REAL_NODES, chain, registry},
     scenario::fail,
     writes::Writes,
 };
@@ -15,6 +15,8 @@ use crate::{
 /// long as the returned [`Sim`].
 pub async fn start(seed: u64) -> (Sim, Cluster) {
     let sim = Sim::builder().seed(seed).with_nodes(nodes()).start();
+    // As the images of the real test cluster do.
+    sim.serve_images(&registry());
     let writes = Writes::default();
     let client = Client::new(writes.layer(sim.server().clone()), "default");
     match Cluster::new(client, Backend::Embedded, writes).await {

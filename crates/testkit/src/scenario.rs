@@ -1,6 +1,6 @@
 //! Running a scenario: on which cluster, with what clean-up, and when it may be skipped.
 
-use std::{fmt, panic::AssertUnwindSafe};
+use std::{fmt, io::Write as _, panic::AssertUnwindSafe};
 
 use futures::FutureExt as _;
 
@@ -62,8 +62,24 @@ async fn run(name: &str, cluster: Cluster, scenario: impl AsyncFnOnce(Cluster) -
     cluster.clean_up().await;
     match outcome {
         Ok(Ok(())) => {}
-        Ok(Err(skip)) => println!("SKIPPED {name}: {skip}"),
+        Ok(Err(skip)) => report_skip(name, &skip.to_string()),
         Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+/// Reports that a scenario was not played. `cargo xtask test` collects these lines by the file it names.
+#[allow(clippy::panic, reason = "a test ends by panicking")]
+pub fn report_skip(name: &str, reason: &str) {
+    println!("SKIPPED {name}: {reason}");
+    let Some(file) = std::env::var_os("KRUISE_TEST_SKIPS") else { return };
+    // One small write at the end of the file, so that tests beside each other do not mix their lines.
+    let written = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(file)
+        .and_then(|mut file| file.write_all(format!("{name}: {reason}\n").as_bytes()));
+    if let Err(error) = written {
+        panic!("the skip of {name} cannot be reported: {error}");
     }
 }
 

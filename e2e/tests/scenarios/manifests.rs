@@ -45,7 +45,11 @@ scenario!(generated_manifests_are_accepted);
 fn contains(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         (Value::Object(whole), Value::Object(part)) => {
-            part.iter().all(|(key, value)| whole.get(key).is_some_and(|other| contains(other, value)))
+            // Null asks for a field to be absent: `clientConfig.url` removes the address that a manager wrote.
+            part.iter().all(|(key, value)| match whole.get(key) {
+                None => value.is_null(),
+                Some(other) => contains(other, value),
+            })
         }
         (Value::Array(whole), Value::Array(part)) => {
             whole.len() == part.len() && whole.iter().zip(part).all(|(one, other)| contains(one, other))
