@@ -102,16 +102,18 @@ impl Placeholders {
         for (pattern, name) in &self.0 {
             let spaced =
                 Regex::new(&format!("(?m)(?:{})( *)", pattern.as_str().trim_start_matches("(?m)"))).unwrap();
-            text = spaced
-                .replace_all(&text, |found: &Captures<'_>| {
-                    let mut placeholder = String::new();
-                    found.expand(name, &mut placeholder);
-                    let spaces = found.get(found.len() - 1).map_or(0, |spaces| spaces.len());
-                    // In a column, the placeholder takes the room of what it stands for.
-                    let width = if spaces > 1 { found[0].len() } else { placeholder.len() + spaces };
-                    format!("{placeholder:width$}")
-                })
-                .into_owned();
+            let placeholder = |found: &Captures<'_>| {
+                let mut placeholder = String::new();
+                found.expand(name, &mut placeholder);
+                let spaces = found.get(found.len() - 1).map_or(0, |spaces| spaces.len());
+                // In a column, the placeholder takes the room of what it stands for.
+                let width = if spaces > 1 { found[0].len() } else { placeholder.len() + spaces };
+                format!("{placeholder:width$}")
+            };
+            // A match takes the spaces behind it, so of two neighbouring columns it takes only the first.
+            for _ in 0..2 {
+                text = spaced.replace_all(&text, placeholder).into_owned();
+            }
         }
         let is_old = |line: &&str| !OF_NEWER_KUBECTLS.iter().any(|new| line.starts_with(new));
         text.lines().filter(is_old).map(str::trim_end).collect::<Vec<_>>().join("\n").trim_end().to_owned()
