@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kruise_api::lifecycle::State;
+
 use super::{Numbers, Plan, Purpose, numbers, plan::is_preparing_delete, scale, view::View, waits};
 use crate::{
     in_place::{self, Changes, Role, Rolling, Write},
@@ -46,8 +48,9 @@ pub(super) fn run(view: &View<'_>, revisions: &Revisions<'_>, scaled: bool, befo
     };
     let changes = changes(view, &rolling, &chosen, target);
     let (chosen, asked) = rolling.split(chosen, &changes);
-    let roles: BTreeMap<&Text, Role> =
-        chosen.iter().map(|pod| (&pod.metadata.name, rolling.role(pod, &changes))).collect();
+    let mut roles: BTreeMap<&Text, Role> =
+        not_wanted(view, revisions, &numbers).map(|pod| (&pod.metadata.name, Role::NotWanted)).collect();
+    roles.extend(chosen.iter().map(|pod| (&pod.metadata.name, rolling.role(pod, &changes))));
     let mut written = before.written(POD);
     plan.join(maintain(view, &rolling, &roles, &written));
     plan.waits.join(waits::of(view, &rolling, &numbers));
@@ -194,6 +197,24 @@ fn choose<'a>(
         chosen.push(pod);
     }
     (chosen, Waits::default())
+}
+
+/// Pods that wait for their hook although no update of them is wanted any more, because the partition was raised. They
+/// return to service: otherwise they count as unavailable for as long as the partition stays.
+fn not_wanted<'a>(
+    view: &View<'a>,
+    revisions: &Revisions<'_>,
+    numbers: &Numbers,
+) -> impl Iterator<Item = &'a Pod> {
+    let is_preparing = |pod: &&&Pod| lifecycle::is(pod, &State::PreparingUpdate) && !view.is_specified(pod);
+    // A paused set leaves everything as it is.
+    let may_change = !view.desired.paused && view.desired.policy.is_some();
+    let preparing = view.pods.iter().filter(is_preparing).filter(move |_| may_change).copied();
+    let moves = |pod: &&Pod| (numbers.update > 0) != is_on(pod, &revisions.update);
+    let (wanted, others): (Vec<&Pod>, Vec<&Pod>) = preparing.partition(moves);
+    let most = usize::try_from(numbers.update.unsigned_abs()).unwrap_or(usize::MAX);
+    let beyond = update_order(&wanted, &view.pods, &view.desired.order).into_iter().skip(most);
+    others.into_iter().chain(beyond).collect::<Vec<_>>().into_iter()
 }
 
 /// Leaves out the pods whose update in place was refused a moment ago: others take their place.

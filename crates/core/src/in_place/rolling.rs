@@ -73,6 +73,8 @@ pub enum Role {
     /// Nothing.
     #[default]
     Idle,
+    /// It waits for its hook, but the workload does not want to update it any more: a higher partition keeps it as it is.
+    NotWanted,
     /// It is chosen for an update and waits for its hook, or for its deletion. It may have been made not ready for that.
     Chosen,
     /// Its update in place begins. It may have been made not ready in the last reconcile, and must not be made ready again.
@@ -94,8 +96,11 @@ impl Rolling<'_> {
             let is_refused =
                 |revision: &Revision| self.refusals.of(&(self.id)(revision), &pod.metadata.name).is_some();
             let is_refused = is_refused(&self.revisions.update) || is_refused(&self.revisions.current);
-            let is_on_target =
-                role == Role::Idle && (is_refused || revision::is_on(pod, &self.revisions.update));
+            let is_on_target = match role {
+                Role::Idle => is_refused || revision::is_on(pod, &self.revisions.update),
+                Role::NotWanted => true,
+                Role::Chosen | Role::Starting => false,
+            };
             lifecycle::settle(pod, self.lifecycle, is_on_target, &is_complete, self.now)
         };
         let mut next = Next::default();
@@ -110,7 +115,8 @@ impl Rolling<'_> {
             }
         }
         let is_status = |effect: &Effect| matches!(effect, Effect::Patch { subresource: Some(_), .. });
-        let settled = settle().filter(|effect| role == Role::Idle || !is_status(effect));
+        let is_chosen = matches!(role, Role::Chosen | Role::Starting);
+        let settled = settle().filter(|effect| !is_chosen || !is_status(effect));
         next.write = settled.or_else(|| self.hash_label(pod)).map(|effect| (effect, Write::Settle));
         Ok(next)
     }

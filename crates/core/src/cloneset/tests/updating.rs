@@ -718,6 +718,38 @@ fn a_hook_that_makes_pods_not_ready_holds_them_until_it_is_released() {
     assert_eq!((world.state(&name), is(&world, "KruisePodReady")), ("Normal", json!("True")));
 }
 
+/// A higher partition ends the wait of pods for their hook, whether the hook has let them go or not: otherwise they are
+/// unavailable for as long as the partition stays, and the surge that replaced them cannot be deleted.
+#[test]
+fn pods_that_the_partition_keeps_return_from_their_hook_to_service() {
+    let mut world = World::resting(in_place(json!({
+        "replicas": 3,
+        "updateStrategy": {"rollingUpdate": {"maxUnavailable": 2}},
+        "lifecycle": {"inPlaceUpdate": {"labelsHandler": {"h": "true"}}},
+        "template": {"metadata": {"labels": {"app": "web", "h": "true"}}},
+    })));
+    world.image("app:v2");
+    world.rest();
+    let waiting = |world: &World| {
+        world.names().into_iter().filter(|name| world.state(name) == "PreparingUpdate").count()
+    };
+    assert_eq!((waiting(&world), world.available()), (2, 1));
+    world.rolling(json!({"paused": true, "partition": 3}));
+    world.rest();
+    assert_eq!(waiting(&world), 2, "a paused set leaves everything as it is");
+    world.rolling(json!({"paused": false, "partition": 2}));
+    world.rest();
+    assert_eq!((waiting(&world), world.available()), (1, 2));
+    let name = world.names().into_iter().find(|name| world.state(name) == "PreparingUpdate").unwrap();
+    world.pods.get_mut(&name).unwrap()["metadata"]["labels"]["h"] = "false".into();
+    world.rolling(json!({"partition": 3}));
+    world.pass();
+    assert_eq!((world.state(&name), updated(&world)), ("Updated", 0), "its handler puts the label back");
+    world.label(&name, "h", "true");
+    world.rest();
+    assert_eq!((world.state(&name), world.available(), updated(&world)), ("Normal", 3, 0));
+}
+
 /// A pod that was just made waits for the hook of an update: it becomes ready all the same.
 #[test]
 fn a_new_pod_that_waits_for_a_hook_becomes_ready() {
