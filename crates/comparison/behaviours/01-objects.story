@@ -219,7 +219,7 @@
 < reason = "Invalid"
 < status = "Failure"
 
-= A label that is too long is refused
+= A label that is too long is rejected
 ! 1.20: newer servers count bytes
 > POST /api/v1/namespaces/$ns/configmaps
 | {"metadata": {"name": "a", "labels": {"k": "a234567890123456789012345678901234567890123456789012345678901234"}}}
@@ -521,8 +521,8 @@
 < metadata.resourceVersion = "v2"
 < metadata.uid = "uid1"
 
-= Some kinds are made by an update
-! 1.20: old servers print this number as a hexadecimal one
+= Some kinds are created by an update
+! 1.20: old servers print this number in hexadecimal
 > PUT /apis/coordination.k8s.io/v1/namespaces/$ns/leases/a
 | {"metadata": {"name": "a"}, "spec": {"holderIdentity": "me"}}
 < 201
@@ -660,7 +660,7 @@
 < reason = "Invalid"
 < status = "Failure"
 
-= Owners are checked
+= Owner references are validated
 ! 1.20: newer servers print values in JSON
 > POST /api/v1/namespaces/$ns/configmaps
 | {"metadata": {"name": "a", "ownerReferences": [{"kind": "ConfigMap"}, {"apiVersion": "v1", "kind": "Event", "name": "e", "uid": "u"}]}}
@@ -709,8 +709,8 @@
 <1.20 reason = "Invalid"
 <1.20 status = "Failure"
 
-= An object has one controller at most
-! 1.20: newer servers print values in JSON and name kinds
+= An object has at most one controller
+! 1.20: newer servers print values in JSON and name the kinds
 > POST /api/v1/namespaces/$ns/configmaps
 | {"metadata": {"name": "a", "ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "1", "controller": true}, {"apiVersion": "v1", "kind": "ConfigMap", "name": "y", "uid": "2", "controller": true}]}}
 < 422 Invalid
@@ -789,7 +789,7 @@
 < data.k = "v"
 < metadata.resourceVersion = "v1"
 
-= A dry run of anything but everything is refused
+= A dry run of anything but All is rejected
 ! 1.20: newer servers print values in JSON
 > POST /api/v1/namespaces/$ns/configmaps?dryRun=Some
 | {"metadata": {"name": "a"}}

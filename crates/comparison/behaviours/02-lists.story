@@ -107,8 +107,8 @@
 < metadata.continue = "TOKEN"
 < metadata.resourceVersion = "VERSION"
 
-= A broken token is refused
-! 1.20: newer servers leave the quotes out
+= A malformed token is rejected
+! 1.20: newer servers omit the quotes
 > GET /api/v1/namespaces/$ns/configmaps?limit=2&continue=e30
 < 400 BadRequest
 < apiVersion = "v1"
@@ -225,7 +225,7 @@
 < reason = "Timeout"
 < status = "Failure"
 
-= A version is a number
+= A resource version is a number
 ! 1.20: newer servers call it a bad request
 > GET /api/v1/namespaces/$ns/configmaps?resourceVersion=abc
 < 400 BadRequest
@@ -295,8 +295,8 @@
 < 200
 < items[0].metadata.name = "a"
 
-= A label selector that cannot be read is refused
-! 1.20: the text about keys changed later
+= A malformed label selector is rejected
+! 1.20: the text about keys is different in newer servers
 > GET /api/v1/namespaces/$ns/configmaps?labelSelector=a%20in%20x
 < 400 BadRequest
 < apiVersion = "v1"

@@ -129,8 +129,8 @@
 < reason = "Invalid"
 < status = "Failure"
 
-= A patch that cannot be read is refused
-! 1.20: newer servers look at the patch before they use it
+= A malformed patch is rejected
+! 1.20: newer servers validate the patch before they apply it
 > POST /api/v1/namespaces/$ns/configmaps
 | {"metadata": {"name": "a"}, "data": {"k": "v"}}
 ? metadata.resourceVersion
@@ -365,7 +365,7 @@
 < template.spec.containers[0].name = "b"
 
 = A strategic patch replaces lists and maps when it says so
-! 1.20: newer servers leave out a time of creation that is not there
+! 1.20: newer servers omit a creation timestamp that is not set
 > POST /api/v1/namespaces/$ns/podtemplates
 | {"metadata": {"name": "a"}, "template": {"metadata": {"labels": {"x": "y", "z": "1"}}, "spec": {"containers": [{"name": "a", "image": "a:1"}, {"name": "b", "image": "b:1"}]}}}
 ? metadata.name
@@ -531,8 +531,8 @@
 < 200
 < template.spec.containers[0].image = "a:1"
 
-= A strict patch with unknown fields is refused
-! from 1.27: old servers do not look for unknown fields
+= A strict patch with unknown fields is rejected
+! from 1.27: old servers do not check for unknown fields
 > POST /api/v1/namespaces/$ns/configmaps
 | {"metadata": {"name": "a"}, "data": {"k": "v"}}
 ? metadata.name
@@ -601,8 +601,8 @@
 < metadata.name = "a"
 < warning: -
 
-= Warnings come with refusals too
-! from 1.27: old servers do not look for unknown fields
+= Rejected requests have warnings too
+! from 1.27: old servers do not check for unknown fields
 > POST /api/v1/namespaces/$ns/configmaps
 | {"metadata": {"name": "a"}, "nope": 1, "data": {"bad key": "v"}}
 ? reason

@@ -276,8 +276,8 @@
 < 404 NotFound
 < message = "pods \"a\" not found"
 
-= A pod on a node is given time to end
-! 1.20: newer servers count generations of pods
+= A pod on a node is deleted with a grace period
+! 1.20: newer servers set the generation of pods
 > POST /api/v1/namespaces/$ns/pods
 | {"metadata": {"name": "a"}, "spec": {"nodeName": "nowhere", "containers": [{"name": "c", "image": "i"}]}}
 ? metadata.name

@@ -1,7 +1,7 @@
 # Pods and workloads: defaults, rules, generations and subresources.
 
 = A pod is defaulted
-! 1.20: newer servers count generations of pods
+! 1.20: newer servers set the generation of pods
 > POST /api/v1/namespaces/$ns/pods
 | {"metadata": {"name": "a"}, "spec": {"schedulerName": "none", "automountServiceAccountToken": false, "containers": [{"name": "c", "image": "i"}, {"name": "d", "image": "i:v1", "ports": [{"containerPort": 80}], "livenessProbe": {"httpGet": {"port": 80}}, "resources": {"limits": {"cpu": "0.1", "memory": "128Mi"}}, "env": [{"name": "N", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]}], "volumes": [{"name": "e"}, {"name": "s", "secret": {"secretName": "s"}}, {"name": "h", "hostPath": {"path": "/x"}}]}}
 < 201
@@ -135,7 +135,7 @@
 <1.20 status.qosClass = "Burstable"
 
 = A deployment is defaulted
-! 1.20: newer servers leave out a time of creation that is not there
+! 1.20: newer servers omit a creation timestamp that is not set
 > POST /apis/apps/v1/namespaces/$ns/deployments
 | {"metadata": {"name": "a", "labels": {"l": "m"}}, "spec": {"selector": {"matchLabels": {"x": "y"}}, "template": {"metadata": {"labels": {"x": "y"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}}
 < 201
@@ -201,7 +201,7 @@
 <1.20 status = {}
 
 = A stateful set is defaulted
-! 1.20: retention of claims came later
+! 1.20: the PVC retention policy is newer
 > POST /apis/apps/v1/namespaces/$ns/statefulsets
 | {"metadata": {"name": "a"}, "spec": {"replicas": 0, "serviceName": "s", "selector": {"matchLabels": {"x": "y"}}, "template": {"metadata": {"labels": {"x": "y"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}, "volumeClaimTemplates": [{"metadata": {"name": "v"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}]}}
 < 201
@@ -283,7 +283,7 @@
 <1.20 status.replicas = 0
 
 = A daemon set is defaulted
-! 1.20: surge of daemon sets came later
+! 1.20: maxSurge of DaemonSets is newer
 > POST /apis/apps/v1/namespaces/$ns/daemonsets
 | {"metadata": {"name": "a"}, "spec": {"selector": {"matchLabels": {"x": "y"}}, "template": {"metadata": {"labels": {"x": "y"}}, "spec": {"nodeSelector": {"no": "where"}, "containers": [{"name": "c", "image": "i"}]}}}}
 ? metadata spec.updateStrategy spec.revisionHistoryLimit status
@@ -320,7 +320,7 @@
 <1.20 status.numberReady = 0
 
 = A job is defaulted
-! 1.20: completion modes, suspension, replacement and the prefixed labels came later
+! 1.20: completion modes, suspend, the pod replacement policy and the prefixed labels are newer
 > POST /apis/batch/v1/namespaces/$ns/jobs
 | {"metadata": {"name": "a"}, "spec": {"template": {"spec": {"schedulerName": "none", "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}}
 < 201
@@ -391,7 +391,7 @@
 <1.20 status = {}
 
 = A service is defaulted
-! 1.20: families of addresses and the internal traffic policy came later
+! 1.20: IP families and the internal traffic policy are newer
 > POST /api/v1/namespaces/$ns/services
 | {"metadata": {"name": "a"}, "spec": {"selector": {"x": "y"}, "ports": [{"port": 80}]}}
 < 201
@@ -433,7 +433,7 @@
 <1.20 status.loadBalancer = {}
 
 = A headless service is defaulted
-! 1.20: families of addresses and the internal traffic policy came later
+! 1.20: IP families and the internal traffic policy are newer
 > POST /api/v1/namespaces/$ns/services
 | {"metadata": {"name": "a"}, "spec": {"clusterIP": "None", "selector": {"x": "y"}, "ports": [{"port": 80, "name": "web", "targetPort": "web"}]}}
 < 201
@@ -511,8 +511,8 @@
 < reason = "Invalid"
 < status = "Failure"
 
-= A pod with faults is refused with all of them
-! 1.20: the order and the texts of two rules changed later
+= An invalid pod is rejected with all its errors
+! 1.20: the order and the texts of two rules are different in newer servers
 > POST /api/v1/namespaces/$ns/pods
 | {"metadata": {"name": "a"}, "spec": {"restartPolicy": "Sometimes", "containers": [{"name": "C", "image": ""}, {"name": "d", "image": "i", "imagePullPolicy": "Maybe", "ports": [{"containerPort": 70000}], "volumeMounts": [{"name": "no", "mountPath": "/x"}], "resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}}]}}
 < 422 Invalid
@@ -804,7 +804,7 @@
 <1.20 reason = "Invalid"
 <1.20 status = "Failure"
 
-= A deployment without a spec is refused
+= A deployment without a spec is rejected
 ! 1.20: newer servers print values in JSON
 > POST /apis/apps/v1/namespaces/$ns/deployments
 | {"metadata": {"name": "a"}}
@@ -849,7 +849,7 @@
 <1.20 reason = "Invalid"
 <1.20 status = "Failure"
 
-= Negative numbers and bad percentages are refused
+= Negative numbers and invalid percentages are rejected
 ! 1.20: newer servers print values in JSON
 > POST /apis/apps/v1/namespaces/$ns/deployments
 | {"metadata": {"name": "a"}, "spec": {"replicas": -1, "strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 0}}, "minReadySeconds": -2, "selector": {"matchLabels": {"x": "y"}}, "template": {"metadata": {"labels": {"x": "y"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}}
@@ -894,8 +894,8 @@
 <1.20 reason = "Invalid"
 <1.20 status = "Failure"
 
-= Little of a stateful set can change
-! 1.20: the list of what may change grew later
+= Few fields of a stateful set can change
+! 1.20: newer servers allow changes of more fields
 > POST /apis/apps/v1/namespaces/$ns/statefulsets
 | {"metadata": {"name": "a"}, "spec": {"replicas": 0, "serviceName": "s", "selector": {"matchLabels": {"x": "y"}}, "template": {"metadata": {"labels": {"x": "y"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}}
 ? metadata.name
@@ -1018,7 +1018,7 @@
 < spec.replicas = 2
 
 = A scale cannot be negative
-! 1.20: newer servers name the resource without its part
+! 1.20: newer servers name the resource without the subresource
 > POST /apis/apps/v1/namespaces/$ns/replicasets
 | {"metadata": {"name": "a"}, "spec": {"replicas": 0, "selector": {"matchLabels": {"x": "y"}}, "template": {"metadata": {"labels": {"x": "y"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}}
 ? metadata.generation
@@ -1187,8 +1187,8 @@
 < reason = "BadRequest"
 < status = "Failure"
 
-= A budget forbids an eviction
-! from 1.22: budgets were of version v1beta1, which is gone since 1.25
+= A PodDisruptionBudget forbids an eviction
+! from 1.22: PodDisruptionBudgets had the version v1beta1, which was removed in 1.25
 > POST /apis/policy/v1/namespaces/$ns/poddisruptionbudgets
 | {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"x": "y"}}}}
 ? spec metadata.generation status
@@ -1248,8 +1248,8 @@
 < reason = "Invalid"
 < status = "Failure"
 
-= Two budgets of one pod forbid its eviction altogether
-! from 1.22: budgets were of version v1beta1, which is gone since 1.25
+= A pod with two PodDisruptionBudgets cannot be evicted
+! from 1.22: PodDisruptionBudgets had the version v1beta1, which was removed in 1.25
 > POST /apis/policy/v1/namespaces/$ns/poddisruptionbudgets
 | {"metadata": {"name": "b"}, "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"x": "y"}}}}
 ? spec

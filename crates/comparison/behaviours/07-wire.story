@@ -1,7 +1,7 @@
 # What goes over the wire: paths, methods, bodies and forms of answers.
 
 = Unknown paths are not found
-! embedded: an unknown group is refused with a status and not with a line of text; clients say the same about both
+! embedded: an unknown group is rejected with a Status and not with a line of text; clients print the same for both
 > GET /apis/nothing.example.com
 < 404
 < text: 404 page not found
@@ -158,8 +158,8 @@
 < metadata.resourceVersion = "v1"
 < metadata.uid = "uid1"
 
-= Old words of YAML are booleans
-! embedded: YAML is read by its newer rules, where yes, no, on, off, y and n are texts
+= Old boolean words of YAML are booleans
+! embedded: YAML is parsed by its newer rules, in which yes, no, on, off, y and n are strings
 > POST /api/v1/namespaces/$ns/configmaps
 @ Content-Type: application/yaml
 | metadata: {name: a}
@@ -204,8 +204,8 @@
 < metadata.uid = "uid1"
 < content-type: application/yaml
 
-= A form of answers that nobody has is refused
-! 1.20: newer servers list the forms they have
+= An unknown media type is rejected
+! 1.20: newer servers list the media types that they support
 > GET /api/v1/namespaces/$ns/configmaps
 @ Accept: application/x-nothing
 < 406 NotAcceptable
@@ -274,8 +274,8 @@
 < groupVersion = "apps/v1"
 < kind = "APIResourceList"
 
-= Resources tell what can be done with them
-! 1.20: singular names came later
+= Discovery lists the verbs of resources
+! 1.20: singular names are newer
 > GET /api/v1
 ? kind groupVersion resources[0]
 < 200
@@ -295,9 +295,9 @@
 <1.20 resources[0].singularName = ""
 <1.20 resources[0].verbs[0] = "create"
 
-= Aggregated discovery comes to those who ask
+= Aggregated discovery is returned on request
 ! from 1.27: old servers have no aggregated discovery
-! embedded: no API servers behind this one, so no group to register them
+! embedded: there is no API aggregation, so there is no group to register API servers
 > GET /apis
 @ Accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json
 ? kind apiVersion items[0].metadata items[0].versions[0].version items[0].versions[0].freshness
@@ -361,7 +361,7 @@
 < rows[0].object.metadata.uid = "uid1"
 
 = A table of pods
-! 1.20: restarts are a text in newer servers
+! 1.20: restarts are a string in newer servers
 > POST /api/v1/namespaces/$ns/pods
 | {"metadata": {"name": "a"}, "spec": {"schedulerName": "none", "containers": [{"name": "c", "image": "i"}, {"name": "d", "image": "i"}]}}
 ? metadata.name
@@ -483,8 +483,8 @@
 < rows[0].object = null
 
 = Columns of tables are described
-! 1.20: a link moved
-! embedded: columns of built-in kinds are not described; clients do not show it
+! 1.20: a link in the text has changed
+! embedded: columns of built-in kinds have no description; clients do not show it
 > GET /api/v1/namespaces/$ns/podtemplates
 @ Accept: application/json;as=Table;v=v1;g=meta.k8s.io,application/json
 < 200

@@ -1,7 +1,7 @@
 # The life of a namespace.
 
-= A namespace is made active
-! 1.20: the label with the name came later
+= A namespace becomes active
+! 1.20: the label with the name is newer
 > POST /api/v1/namespaces
 | {"metadata": {"name": "$ns-b"}}
 < 201
@@ -116,7 +116,7 @@
 < message = "namespaces \"$ns-b\" not found"
 
 = A namespace has a name without dots
-! 1.20: the text changed later
+! 1.20: the text is different in newer servers
 > POST /api/v1/namespaces
 | {"metadata": {"name": "a.b"}}
 < 422 Invalid

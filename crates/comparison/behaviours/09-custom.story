@@ -173,7 +173,7 @@
 < status.storedVersions[0] = "v1"
 
 = A custom resource is validated
-! 1.20: newer servers name types, lengths and places in lists better
+! 1.20: newer servers report types, lengths and list indexes more precisely
 > POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions
 | {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.$ns.example.com"}, "spec": {"group": "$ns.example.com", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things", "singular": "thing"}, "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "required": ["size"], "properties": {"size": {"type": "integer", "minimum": 1, "maximum": 9, "default": 3}, "color": {"type": "string", "enum": ["red", "blue"]}, "code": {"type": "string", "pattern": "^[a-z]+$", "maxLength": 5}, "port": {"x-kubernetes-int-or-string": true}, "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}, "parts": {"type": "array", "maxItems": 3, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"], "items": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}, "on": {"type": "boolean", "default": true}}}}, "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}}}, "status": {"type": "object", "properties": {"replicas": {"type": "integer"}, "selector": {"type": "string"}}}}}}, "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.replicas", "labelSelectorPath": ".status.selector"}}, "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}, {"name": "Color", "type": "string", "jsonPath": ".spec.color", "priority": 1}, {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}]}]}}
 ? metadata.name
@@ -356,8 +356,8 @@
 < status.conditions[2].type = "Terminating"
 < status.storedVersions[0] = "v1"
 
-= Keys and members of lists of a custom resource are unique
-! 1.20: newer servers say that there are too many
+= Keys and items of lists of a custom resource are unique
+! 1.20: newer servers report that there are too many
 > POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions
 | {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.$ns.example.com"}, "spec": {"group": "$ns.example.com", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things", "singular": "thing"}, "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "required": ["size"], "properties": {"size": {"type": "integer", "minimum": 1, "maximum": 9, "default": 3}, "color": {"type": "string", "enum": ["red", "blue"]}, "code": {"type": "string", "pattern": "^[a-z]+$", "maxLength": 5}, "port": {"x-kubernetes-int-or-string": true}, "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}, "parts": {"type": "array", "maxItems": 3, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"], "items": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}, "on": {"type": "boolean", "default": true}}}}, "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}}}, "status": {"type": "object", "properties": {"replicas": {"type": "integer"}, "selector": {"type": "string"}}}}}}, "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.replicas", "labelSelectorPath": ".status.selector"}}, "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}, {"name": "Color", "type": "string", "jsonPath": ".spec.color", "priority": 1}, {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}]}]}}
 ? metadata.name
@@ -460,7 +460,7 @@
 < status.storedVersions[0] = "v1"
 
 = A custom resource needs kind and version
-! 1.20: the text about a missing kind changed later
+! 1.20: the text about a missing kind is different in newer servers
 > POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions
 | {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.$ns.example.com"}, "spec": {"group": "$ns.example.com", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things", "singular": "thing"}, "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "required": ["size"], "properties": {"size": {"type": "integer", "minimum": 1, "maximum": 9, "default": 3}, "color": {"type": "string", "enum": ["red", "blue"]}, "code": {"type": "string", "pattern": "^[a-z]+$", "maxLength": 5}, "port": {"x-kubernetes-int-or-string": true}, "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}, "parts": {"type": "array", "maxItems": 3, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"], "items": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}, "on": {"type": "boolean", "default": true}}}}, "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}}}, "status": {"type": "object", "properties": {"replicas": {"type": "integer"}, "selector": {"type": "string"}}}}}}, "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.replicas", "labelSelectorPath": ".status.selector"}}, "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}, {"name": "Color", "type": "string", "jsonPath": ".spec.color", "priority": 1}, {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}]}]}}
 ? metadata.name
@@ -658,7 +658,7 @@
 < status.storedVersions[0] = "v1"
 
 = An update of a custom resource needs its version
-! 1.20: old servers print this number as a hexadecimal one
+! 1.20: old servers print this number in hexadecimal
 > POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions
 | {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.$ns.example.com"}, "spec": {"group": "$ns.example.com", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things", "singular": "thing"}, "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "required": ["size"], "properties": {"size": {"type": "integer", "minimum": 1, "maximum": 9, "default": 3}, "color": {"type": "string", "enum": ["red", "blue"]}, "code": {"type": "string", "pattern": "^[a-z]+$", "maxLength": 5}, "port": {"x-kubernetes-int-or-string": true}, "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}, "parts": {"type": "array", "maxItems": 3, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"], "items": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}, "on": {"type": "boolean", "default": true}}}}, "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}}}, "status": {"type": "object", "properties": {"replicas": {"type": "integer"}, "selector": {"type": "string"}}}}}}, "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.replicas", "labelSelectorPath": ".status.selector"}}, "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}, {"name": "Color", "type": "string", "jsonPath": ".spec.color", "priority": 1}, {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}]}]}}
 ? metadata.name
@@ -893,8 +893,8 @@
 < status.conditions[2].type = "Terminating"
 < status.storedVersions[0] = "v1"
 
-= A watch of custom resources from before their time is gone
-! embedded: a new resource has all of its history, so nothing is too old
+= A watch of custom resources from before their creation is too old
+! embedded: a new resource still has its complete history, so no resource version is too old
 > POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions
 | {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.$ns.example.com"}, "spec": {"group": "$ns.example.com", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things", "singular": "thing"}, "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "required": ["size"], "properties": {"size": {"type": "integer", "minimum": 1, "maximum": 9, "default": 3}, "color": {"type": "string", "enum": ["red", "blue"]}, "code": {"type": "string", "pattern": "^[a-z]+$", "maxLength": 5}, "port": {"x-kubernetes-int-or-string": true}, "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}, "parts": {"type": "array", "maxItems": 3, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"], "items": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}, "on": {"type": "boolean", "default": true}}}}, "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}}}, "status": {"type": "object", "properties": {"replicas": {"type": "integer"}, "selector": {"type": "string"}}}}}}, "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.replicas", "labelSelectorPath": ".status.selector"}}, "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}, {"name": "Color", "type": "string", "jsonPath": ".spec.color", "priority": 1}, {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}]}]}}
 ? metadata.name
@@ -1116,8 +1116,8 @@
 < status.conditions[2].type = "Terminating"
 < status.storedVersions[0] = "v1"
 
-= The instances go with the definition
-! embedded: an unknown group is refused with a status and not with a line of text; clients say the same about both
+= Custom resources are deleted with their CRD
+! embedded: an unknown group is rejected with a Status and not with a line of text; clients print the same for both
 > POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions
 | {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.$ns.example.com"}, "spec": {"group": "$ns.example.com", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things", "singular": "thing"}, "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "required": ["size"], "properties": {"size": {"type": "integer", "minimum": 1, "maximum": 9, "default": 3}, "color": {"type": "string", "enum": ["red", "blue"]}, "code": {"type": "string", "pattern": "^[a-z]+$", "maxLength": 5}, "port": {"x-kubernetes-int-or-string": true}, "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}, "parts": {"type": "array", "maxItems": 3, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"], "items": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}, "on": {"type": "boolean", "default": true}}}}, "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}}}, "status": {"type": "object", "properties": {"replicas": {"type": "integer"}, "selector": {"type": "string"}}}}}}, "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.replicas", "labelSelectorPath": ".status.selector"}}, "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}, {"name": "Color", "type": "string", "jsonPath": ".spec.color", "priority": 1}, {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}]}]}}
 ? metadata.name
@@ -1174,9 +1174,9 @@
 <embedded 404 NotFound
 <embedded code = 404
 
-= A definition with faults is refused
+= An invalid CRD is rejected
 ! 1.20: newer servers do not say why a schema is required
-! embedded: a missing version to store is complained about once, not twice
+! embedded: a missing storage version is reported once, not twice
 > POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions
 | {"metadata": {"name": "wrong.$ns.example.com"}, "spec": {"group": "$ns.example.com", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things"}, "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]}}
 < 422 Invalid
@@ -1291,8 +1291,8 @@
 < reason = "Invalid"
 < status = "Failure"
 
-= A definition on its way out takes no new objects
-! 1.20: old servers said that the method is not allowed
+= A CRD that is being deleted accepts no new objects
+! 1.20: old servers answer that the method is not allowed
 > POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions
 | {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.$ns.example.com"}, "spec": {"group": "$ns.example.com", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things", "singular": "thing"}, "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "required": ["size"], "properties": {"size": {"type": "integer", "minimum": 1, "maximum": 9, "default": 3}, "color": {"type": "string", "enum": ["red", "blue"]}, "code": {"type": "string", "pattern": "^[a-z]+$", "maxLength": 5}, "port": {"x-kubernetes-int-or-string": true}, "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}, "parts": {"type": "array", "maxItems": 3, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"], "items": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}, "on": {"type": "boolean", "default": true}}}}, "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}}}, "status": {"type": "object", "properties": {"replicas": {"type": "integer"}, "selector": {"type": "string"}}}}}}, "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.replicas", "labelSelectorPath": ".status.selector"}}, "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}, {"name": "Color", "type": "string", "jsonPath": ".spec.color", "priority": 1}, {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}]}]}}
 ? metadata.name

@@ -83,7 +83,7 @@
 < content-type: application/vnd.kubernetes.protobuf
 
 = A deployment in protobuf is defaulted
-! from 1.25: newer fields
+! from 1.25: the fields are newer
 > POST /apis/apps/v1/namespaces/$ns/deployments
 @ Content-Type: application/vnd.kubernetes.protobuf
 @ Accept: application/vnd.kubernetes.protobuf

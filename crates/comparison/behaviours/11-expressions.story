@@ -1,7 +1,7 @@
 # Expressions: rules of definitions, conditions of webhooks, policies.
 
-= Rules of a definition are checked with it
-! from 1.35: old servers have no rules, and later ones word refusals otherwise
+= CEL rules of a CRD are validated with it
+! from 1.35: old servers have no CEL rules, and later ones have other messages
 > POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions
 | {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.$ns.example.com"}, "spec": {"group": "$ns.example.com", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things", "singular": "thing"}, "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": {"min": {"type": "integer"}, "max": {"type": "integer"}}, "x-kubernetes-validations": [{"rule": "self.mn <= self.max", "message": "order"}]}}}}}]}}
 < 422 Invalid
@@ -217,8 +217,8 @@
 < reason = "Invalid"
 < status = "Failure"
 
-= Objects fulfil the rules of their definition
-! from 1.35: old servers have no rules, and later ones word refusals otherwise
+= Custom resources must satisfy the CEL rules of their CRD
+! from 1.35: old servers have no CEL rules, and later ones have other messages
 > POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions
 | {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.$ns.example.com"}, "spec": {"group": "$ns.example.com", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things", "singular": "thing"}, "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": {"min": {"type": "integer"}, "max": {"type": "integer"}, "name": {"type": "string", "maxLength": 20}, "port": {"x-kubernetes-int-or-string": true}, "list": {"type": "array", "maxItems": 5, "items": {"type": "integer", "x-kubernetes-validations": [{"rule": "self % 2 == 1", "message": "odd ones only"}]}}}, "x-kubernetes-validations": [{"rule": "self.min <= self.max", "message": "min is at most max"}, {"rule": "!has(self.name) || self.name.startsWith('a')", "reason": "FieldValueForbidden", "fieldPath": ".name", "message": "begins with a"}, {"rule": "!has(self.max) || self.max < 100", "messageExpression": "'max of ' + self.name + ' is too much'", "fieldPath": ".max"}, {"rule": "!has(self.list) || self.list[0] == 1"}, {"rule": "!has(oldSelf.min) || self.min >= oldSelf.min", "message": "min only grows"}]}}}}}]}}
 ? metadata.name
@@ -385,8 +385,8 @@
 < 200
 < metadata.name = "things.$ns.example.com"
 
-= A message that may be too dear is refused with its definition
-! from 1.35: old servers have no rules, and later ones word refusals otherwise
+= A CRD with a message expression that may cost too much is rejected
+! from 1.35: old servers have no CEL rules, and later ones have other messages
 > POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All
 | {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.$ns.example.com"}, "spec": {"group": "$ns.example.com", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things", "singular": "thing"}, "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": {"max": {"type": "integer"}, "port": {"type": "string", "x-kubernetes-int-or-string": true}}, "x-kubernetes-validations": [{"rule": "self.max < 100", "messageExpression": "'max is ' + string(self.max)"}]}}}}}]}}
 < 422 Invalid
@@ -410,8 +410,8 @@
 < reason = "Invalid"
 < status = "Failure"
 
-= A stricter rule lets be what did not change
-! from 1.35: old servers have no rules, and later ones word refusals otherwise
+= A stricter rule does not reject unchanged fields
+! from 1.35: old servers have no CEL rules, and later ones have other messages
 > POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions
 | {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.$ns.example.com"}, "spec": {"group": "$ns.example.com", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things", "singular": "thing"}, "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer", "x-kubernetes-validations": [{"rule": "self <= 10"}]}, "code": {"type": "string", "maxLength": 10}, "other": {"type": "integer"}}}}}}}]}}
 ? metadata.name
@@ -518,8 +518,8 @@
 < 200
 < metadata.name = "things.$ns.example.com"
 
-= Conditions of webhooks are checked
-! from 1.30: old servers have no conditions of webhooks
+= Match conditions of webhooks are validated
+! from 1.30: old servers have no match conditions of webhooks
 > POST /apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations
 | {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "$ns"}, "webhooks": [{"name": "hook.$ns.example.com", "clientConfig": {"url": "https://127.0.0.1:1/nobody"}, "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}], "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "$ns"}}, "admissionReviewVersions": ["v1"], "sideEffects": "None", "timeoutSeconds": 1, "matchConditions": [{"name": "a", "expression": "object.metadata.name"}]}]}
 < 422 Invalid
@@ -604,8 +604,8 @@
 < reason = "Invalid"
 < status = "Failure"
 
-= A webhook is not called unless its conditions hold
-! from 1.30: old servers have no conditions of webhooks
+= A webhook is called only if its match conditions are true
+! from 1.30: old servers have no match conditions of webhooks
 > POST /apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations
 | {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "$ns"}, "webhooks": [{"name": "hook.$ns.example.com", "clientConfig": {"url": "https://127.0.0.1:1/nobody"}, "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}], "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "$ns"}}, "admissionReviewVersions": ["v1"], "sideEffects": "None", "timeoutSeconds": 1, "matchConditions": [{"name": "not-plain", "expression": "object.metadata.name != 'plain'"}, {"name": "level", "expression": "object.data.level == 'high'"}]}]}
 ? webhooks[0].matchConditions webhooks[0].failurePolicy
@@ -643,8 +643,8 @@
 < 200
 < status = "Success"
 
-= A policy is defaulted and checked
-! from 1.30: old servers have no policies
+= A ValidatingAdmissionPolicy is defaulted and validated
+! from 1.30: old servers have no ValidatingAdmissionPolicies
 > POST /apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies?dryRun=All
 | {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "$ns"}, "spec": {"matchConstraints": {"resourceRules": [{"operations": ["CREATE", "UPDATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}]}, "validations": [{"expression": "true"}]}}
 - status metadata.resourceVersion
@@ -915,8 +915,8 @@
 < spec.policyName = "$ns"
 < spec.validationActions[0] = "Deny"
 
-= A policy refuses what breaks it
-! from 1.30: old servers have no policies
+= A ValidatingAdmissionPolicy rejects what violates it
+! from 1.30: old servers have no ValidatingAdmissionPolicies
 > POST /apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies
 | {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "$ns"}, "spec": {"matchConstraints": {"resourceRules": [{"operations": ["CREATE", "UPDATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}]}, "variables": [{"name": "keys", "expression": "has(object.data) ? object.data.map(k, k) : []"}], "matchConditions": [{"name": "not-free", "expression": "object.metadata.name != 'free'"}], "validations": [{"expression": "size(variables.keys) <= 2", "messageExpression": "'too many keys in ' + namespaceObject.metadata.name", "reason": "Forbidden"}, {"expression": "!('secret' in variables.keys)", "message": "no secrets"}, {"expression": "request.operation == 'CREATE' || object.data.a == oldObject.data.a"}]}}
 ? metadata.name
@@ -1008,8 +1008,8 @@
 < 200
 < status = "Success"
 
-= A binding may warn instead
-! from 1.30: old servers have no policies
+= A policy binding may warn instead
+! from 1.30: old servers have no ValidatingAdmissionPolicies
 > POST /apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies
 | {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "$ns"}, "spec": {"matchConstraints": {"resourceRules": [{"operations": ["CREATE", "UPDATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}]}, "validations": [{"expression": "!has(object.data)", "message": "no data"}]}}
 ? metadata.name
@@ -1061,7 +1061,7 @@
 < status = "Success"
 
 = Parameters of a policy come from an object
-! from 1.30: old servers have no policies
+! from 1.30: old servers have no ValidatingAdmissionPolicies
 > POST /api/v1/namespaces/$ns/configmaps
 | {"metadata": {"name": "limits"}, "data": {"most": "1"}}
 ? data

@@ -1,4 +1,4 @@
-//! Where servers differ, and why: the list for readers.
+//! Generates the page about differences between servers and their reasons.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use crate::story::{Apart, Behaviour, Server};
 
 const HEAD: &str = "# Where the embedded API server and a real one differ\n
-The suite of API behaviours (`crates/comparison`) asks both the same questions. This is what they answer differently,
-with the reason. It is made from the suite: `KRUISE_RECORD=1 cargo test -p kruise-comparison` writes it, and the test
-fails when it is out of date.\n";
+The test suite of API behaviours (`crates/comparison`) sends the same requests to both. This page lists the behaviours
+with different responses and the reason for each. `KRUISE_RECORD=1 cargo test -p kruise-comparison` generates it from
+the suite; the test fails when it is out of date.\n";
 
 /// The document.
 pub fn document<'b>(behaviours: impl IntoIterator<Item = &'b Behaviour>) -> String {
@@ -28,13 +28,9 @@ pub fn document<'b>(behaviours: impl IntoIterator<Item = &'b Behaviour>) -> Stri
     }
     let mut text = HEAD.to_owned();
     let _ = writeln!(text, "\nThe suite has {count} behaviours.");
-    section(&mut text, "The embedded server answers otherwise than any real server", &ours);
-    section(
-        &mut text,
-        "Old servers (1.20) answer otherwise; the embedded server answers as a recent one",
-        &old,
-    );
-    section(&mut text, "Old servers are not asked", &new);
+    section(&mut text, "The embedded server differs from every real server", &ours);
+    section(&mut text, "Old servers (1.20) differ; the embedded server responds like a recent one", &old);
+    section(&mut text, "Behaviours that are not tested on old servers", &new);
     text
 }
 
