@@ -14,6 +14,8 @@ mod generate;
 mod installation;
 mod summary;
 mod test;
+#[cfg(test)]
+mod words;
 
 use std::path::PathBuf;
 

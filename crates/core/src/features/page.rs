@@ -9,8 +9,7 @@ pub fn markdown() -> String {
     let mut page = String::from(
         "# Features\n\n\
          What each feature consists of, and what it needs. A feature that is switched off runs no controller, watches\n\
-         nothing and needs no permission; the webhooks of its kinds stay, to say that its gate is closed.\n\n\
-         Controllers in *italics* are not in the manager yet; their kinds are served, defaulted and judged.\n\n\
+         nothing and needs no permission; the webhooks of its kinds stay and answer that its gate is closed.\n\n\
          | feature | gate | on by default | controllers (workers) | webhooks | permissions |\n\
          | --- | --- | --- | --- | --- | --- |\n",
     );
