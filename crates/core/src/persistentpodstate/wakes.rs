@@ -7,9 +7,10 @@ use crate::{
     text::Text,
 };
 
-/// Whether a change of a pod may change its record: it has arrived, it ends, or it is gone.
+/// Whether a change of a pod may change its record: it has arrived, it belongs to another workload, it ends, or it is gone.
 pub fn is_news(before: Option<&Pod>, after: Option<&Pod>) -> bool {
     let is_ready = |pod: &Pod| pod.condition("Ready").is_some_and(Condition::is_true);
+    let owner = |pod: &Pod| pod.metadata.controller().map(|owner| owner.uid.clone());
     match (before, after) {
         (_, None) => true,
         (None, Some(pod)) => is_ready(pod) || !pod.is_active(),
@@ -17,6 +18,7 @@ pub fn is_news(before: Option<&Pod>, after: Option<&Pod>) -> bool {
             before.metadata.uid != after.metadata.uid
                 || !is_ready(before) && is_ready(after)
                 || before.is_active() != after.is_active()
+                || owner(before) != owner(after)
         }
     }
 }

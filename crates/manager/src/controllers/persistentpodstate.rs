@@ -54,7 +54,14 @@ pub fn controller(shared: &Shared) -> Controller {
         .queue(tunable_queue(shared))
         .workers(workers(shared, NAME))
         .follow(&caches.persistent_pod_states)
-        .wake(&caches.persistent_pod_states, |change, wake| wake(change.key.clone()))
+        .wake(&caches.persistent_pod_states, |change, wake| {
+            wake(change.key.clone());
+            // While it was there, a workload could not have an object of its own name.
+            let gone = change.old.as_ref().filter(|_| change.new.is_none());
+            if let Some(Ok(state)) = gone.map(|stored| &stored.object) {
+                wake(ObjectKey::new(change.key.namespace.clone(), Target::of(state).name));
+            }
+        })
         .wake(&caches.pods, move |change, wake| {
             let (old, new) = (change.old.as_deref(), change.new.as_deref());
             if of_pods.is_empty() || !is_news(old, new) {

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use kruise_testkit::{Outcome, wait::seen};
+use kruise_testkit::{Backend, Outcome, wait::seen};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::{
     home::{
@@ -122,6 +123,26 @@ async fn an_object_of_a_user_is_left_alone(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 managed!(an_object_of_a_user_is_left_alone, []);
+
+/// PPS-11: an object of another name is about the workload. The wanted one is refused until the other one is gone, and made as
+/// soon as it is, however long that lasts.
+async fn an_object_about_the_same_workload_is_waited_for(stage: &mut Stage) -> Outcome {
+    let home = Home::prepare(stage, "rival", OWN).await;
+    home.create(stage, home.state_of("rival", &json!({}))).await;
+    home.start(stage, asking()).await;
+    home.until_noted("rival", &ALL).await;
+    if stage.cluster.backend() == Backend::Embedded {
+        // By now the pauses between the tries are long.
+        tokio::time::sleep(Duration::from_secs(20 * 60)).await;
+    }
+    assert_eq!(home.state("web").await, None);
+    home.states().delete("rival", &Default::default()).await.unwrap();
+    let began = Instant::now();
+    home.until_noted("web", &ALL).await;
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    Ok(())
+}
+managed!(an_object_about_the_same_workload_is_waited_for, []);
 
 /// PPS-10: each annotation counts, blanks do not, and ready pods are noted anew.
 async fn changed_annotations_change_the_object_and_the_records(stage: &mut Stage) -> Outcome {

@@ -116,6 +116,27 @@ async fn a_deleted_workload_leaves_no_records(stage: &mut Stage) -> Outcome {
 }
 managed!(a_deleted_workload_leaves_no_records, []);
 
+/// A workload that is deleted without its pods and made again adopts them: where they are is noted, although none of them became
+/// ready meanwhile.
+async fn adopted_pods_are_noted(stage: &mut Stage) -> Outcome {
+    for api_version in [NATIVE, OWN] {
+        let home = Home::prepare(stage, "adopted", api_version).await;
+        home.create(stage, home.state_of("place", &json!({}))).await;
+        home.start(stage, json!({"spec": {"replicas": 2}})).await;
+        let noted = home.until_noted("place", &["web-0", "web-1"]).await;
+        let orphan = DeleteParams {
+            propagation_policy: Some(kube::api::PropagationPolicy::Orphan),
+            ..DeleteParams::default()
+        };
+        stage.api(&home.set(&json!({}))).delete("web", &orphan).await.unwrap();
+        home.until_noted("place", &[]).await;
+        home.start(stage, json!({"spec": {"replicas": 2}})).await;
+        assert_eq!(home.until_noted("place", &["web-0", "web-1"]).await, noted);
+    }
+    Ok(())
+}
+managed!(adopted_pods_are_noted, []);
+
 /// PPS-14: labels that a node lacks are neither noted nor asked for.
 async fn labels_that_are_not_there_are_left_out(stage: &mut Stage) -> Outcome {
     let home = Home::prepare(stage, "lacking", NATIVE).await;

@@ -70,7 +70,8 @@ async fn a_rollback_uses_the_old_revision_again(stage: &mut Stage) -> Outcome {
 }
 managed!(a_rollback_uses_the_old_revision_again, []);
 
-/// STATEFULSET-29: an image that never starts, and back.
+/// STATEFULSET-29: an image that never starts, and back. With OrderedReady the broken pod waits until somebody deletes it, as
+/// with the native kind.
 async fn a_broken_revision_is_repaired(stage: &mut Stage) -> Outcome {
     let web =
         Web::start(stage, "broken", json!({"updateStrategy": {"rollingUpdate": {"maxUnavailable": 2}}}))
@@ -85,8 +86,11 @@ async fn a_broken_revision_is_repaired(stage: &mut Stage) -> Outcome {
     let ordered =
         Web::start(stage, "ordered", json!({"podManagementPolicy": "OrderedReady", "replicas": 3})).await;
     ordered.set_image("nosuch:v1-fail").await;
-    ordered.until("one pod is broken", |_, pods| broken(pods) == 1 && pods.len() == 3).await;
+    let is_new_broken = |pods: &[Pod]| broken(pods) == 1 && ordered.shown(pods) == "0:v1 1:v1 2:v1-fail";
+    ordered.until("the new pod is broken", |_, pods| is_new_broken(pods)).await;
     ordered.set_image("app:v1").await;
+    ordered.always("it waits", Duration::from_secs(20), |_, pods| is_new_broken(pods)).await;
+    ordered.sandbox.delete::<Pod>("web-2").await;
     ordered.rests_at("0:v1 1:v1 2:v1").await;
     Ok(())
 }

@@ -60,6 +60,15 @@ async fn an_ordered_set_names_the_pod_that_its_update_broke(stage: &mut Stage) -
 }
 managed!(an_ordered_set_names_the_pod_that_its_update_broke, []);
 
+/// How many deletions the server has refused.
+async fn refused_deletions(stage: &Stage) -> u64 {
+    let metrics = stage.metrics().await;
+    let refused = metrics.lines().filter(|line| {
+        line.starts_with("rest_client_requests_total{code=\"403\"") && line.contains("method=\"DELETE\"")
+    });
+    refused.map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum()
+}
+
 /// WAITING-10: a budget that allows nothing holds a rollout, and its end is noticed at once, however long it lasted.
 async fn a_budget_holds_a_rollout_and_lets_it_go_at_once(stage: &mut Stage) -> Outcome {
     let web = Web::start(stage, "budget", json!({"replicas": 3})).await;
@@ -83,6 +92,10 @@ async fn a_budget_holds_a_rollout_and_lets_it_go_at_once(stage: &mut Stage) -> O
     if stage.cluster.backend() == Backend::Embedded {
         // By now the pauses between the tries are long.
         tokio::time::sleep(Duration::from_secs(20 * 60)).await;
+        let before = refused_deletions(stage).await;
+        tokio::time::sleep(Duration::from_secs(60 * 60)).await;
+        let after = refused_deletions(stage).await;
+        assert!((1..40).contains(&before) && after - before < 20, "{before} refusals, then {after}");
     }
     assert_eq!(web.shown(&web.pods().await), "0:v1 1:v1 2:v1");
     web.sandbox.merge::<PodUnavailableBudget>("web", json!({"spec": {"maxUnavailable": 1}})).await;

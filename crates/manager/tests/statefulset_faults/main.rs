@@ -135,7 +135,7 @@ macro_rules! under_faults {
 }
 
 under_faults! {
-    limits_hold_and_goals_are_reached_when_the_process_dies: Fault::Calls(Class::Crash), 0..9;
+    limits_hold_and_goals_are_reached_when_the_process_dies: Fault::Calls(Class::Crash), 0..15;
     limits_hold_and_goals_are_reached_when_reads_come_late: Fault::Calls(Class::LateReads), 100..115;
     limits_hold_and_goals_are_reached_when_reads_show_an_older_state: Fault::Calls(Class::OldReads), 200..215;
     limits_hold_and_goals_are_reached_when_watch_events_are_lost: Fault::Calls(Class::LostEvents), 300..315;

@@ -7,12 +7,16 @@ use kruise_api::labels;
 use kruise_sim::{Sim, history::Recorder};
 use serde_json::Value;
 
+/// How long the writes of one plan take at most.
+const WRITES_TAKE: SignedDuration = SignedDuration::from_secs(5);
+
 /// The numbers of a spec.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     replicas: i64,
     partition: i64,
     max_unavailable: i64,
+    min_ready: SignedDuration,
     paused: bool,
     /// The lowest ordinals stay old, not any.
     goes_by_ordinal: bool,
@@ -69,6 +73,16 @@ fn serves(pod: &Value) -> bool {
         && condition(pod, "InPlaceUpdateReady") != Some(false)
 }
 
+/// Whether a pod that serves has done so for `minReadySeconds`. Before, the spec counts it as unavailable: it may be updated or
+/// deleted whatever the limit says.
+fn is_available(pod: &Value, min_ready: SignedDuration, now: Timestamp) -> bool {
+    let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+    let ready = conditions.filter(|one| one["type"] == "Ready");
+    let since = ready.filter_map(|one| one["lastTransitionTime"].as_str()?.parse::<Timestamp>().ok()).max();
+    let is_old = |since| now.duration_since(since) > min_ready + WRITES_TAKE;
+    serves(pod) && (min_ready.is_zero() || since.is_none_or(is_old))
+}
+
 fn wanted(set: &Value) -> Wanted {
     let rolling = &set["spec"]["updateStrategy"]["rollingUpdate"];
     let number = |value: &Value| value.as_i64().unwrap_or(0);
@@ -77,6 +91,7 @@ fn wanted(set: &Value) -> Wanted {
         replicas,
         partition: number(&rolling["partition"]).min(replicas),
         max_unavailable: number(&rolling["maxUnavailable"]).max(1),
+        min_ready: SignedDuration::from_secs(number(&rolling["minReadySeconds"])),
         paused: rolling["paused"] == true,
         goes_by_ordinal: rolling["unorderedUpdate"].is_null(),
         drops_claims: text(set, "/spec/persistentVolumeClaimRetentionPolicy/whenScaled") == "Delete",
@@ -186,6 +201,8 @@ impl Truth {
             return Ok(());
         }
         let recent = self.recent(now);
+        let min_ready = recent.iter().map(|spec| spec.min_ready).max().unwrap_or_default();
+        let by_hand = by_hand && before.as_ref().is_some_and(|pod| is_available(pod, min_ready, now));
         let most = recent.iter().map(|spec| spec.replicas).max().unwrap_or(0);
         if is_new && ordinal(&name) >= most {
             return Err(format!("{now}: pod {name} was created, there are {most} replicas"));

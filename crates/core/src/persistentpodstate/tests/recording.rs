@@ -153,6 +153,18 @@ fn pods_are_news_when_they_arrive_and_when_they_end() {
     check("", "a::pending", false);
 }
 
+/// A workload that is deleted without its pods and made again adopts them: none becomes ready then.
+#[test]
+fn pods_are_news_when_they_are_adopted() {
+    let all = pods("a:n:ready");
+    let orphan = all.first().unwrap().as_ref();
+    let mut adopted = orphan.clone();
+    let owner = json!([{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "a", "uid": "u", "controller": true}]);
+    adopted.metadata.owner_references = serde_json::from_value(owner).unwrap();
+    assert!(is_news(Some(orphan), Some(&adopted)) && is_news(Some(&adopted), Some(orphan)));
+    assert!(!is_news(Some(&adopted), Some(&adopted)));
+}
+
 #[test]
 fn workloads_are_news_when_they_want_other_pods_or_ask_for_something_else() {
     let plain = set("u", json!({}));

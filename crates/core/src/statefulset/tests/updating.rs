@@ -1,7 +1,8 @@
+use jiff::SignedDuration;
 use serde_json::json;
 
 use super::kit::{World, render};
-use crate::statefulset::decide;
+use crate::{availability::is_available, pod::Pod, statefulset::decide};
 
 /// STATEFULSET-19 and STATEFULSET-21
 #[test]
@@ -406,6 +407,49 @@ fn pods_are_deleted_on_request_within_the_limit() {
         world.rest();
         assert_eq!(world.shown(), format!("0:{after} 1:v1 2:v1 3:{after} 4:v1"));
     }
+}
+
+/// A pod that somebody asked to delete counts as unavailable until the new one is available: no pod is updated meanwhile.
+#[test]
+fn a_deletion_on_request_uses_up_the_limit_of_updates() {
+    for policy in ["ReCreate", "InPlaceOnly"] {
+        let rolling = json!({"maxUnavailable": 1, "minReadySeconds": 2, "podUpdatePolicy": policy});
+        let mut world = World::resting(json!({"updateStrategy": {"rollingUpdate": rolling}}));
+        world.image("app:v2");
+        world.pod(2)["metadata"]["labels"]["apps.kruise.io/specified-delete"] = "true".into();
+        world.pass();
+        assert_eq!(render(&world.pass()), "delete web-2", "{policy}");
+        assert_eq!(render(&world.pass()), "", "{policy}: it is being deleted");
+        world.tick();
+        assert_eq!(render(&world.pass()), "create web-2", "{policy}");
+        loop {
+            let pod: Pod = serde_json::from_value(world.pod(2).clone()).unwrap();
+            let is_back = is_available(&pod, SignedDuration::from_secs(2), world.now);
+            let next = render(&world.pass());
+            assert_eq!(next.ends_with("web-4"), is_back, "{policy}: {next}");
+            if is_back {
+                break;
+            }
+            assert_eq!(next, "", "{policy}");
+            world.tick();
+        }
+    }
+}
+
+/// A pod counts as unavailable until it has been ready for `minReadySeconds`, so its update costs nothing, however many there
+/// are.
+#[test]
+fn pods_that_are_not_available_yet_are_updated_whatever_the_limit() {
+    let rolling = json!({"maxUnavailable": 1, "minReadySeconds": 5});
+    let mut world = World::new(json!({"replicas": 3, "updateStrategy": {"rollingUpdate": rolling}}));
+    for _ in 0..4 {
+        world.pass();
+        world.tick();
+    }
+    assert_eq!(world.set["status"]["readyReplicas"], 3);
+    world.image("app:v2");
+    world.pass();
+    assert_eq!(render(&world.pass()), "delete web-0, delete web-1, delete web-2");
 }
 
 /// STATEFULSET-25

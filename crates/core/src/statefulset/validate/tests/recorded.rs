@@ -132,17 +132,25 @@ const DEVIATIONS: &[(u32, &str)] = &[
     ),
 ];
 
+/// How many answers were recorded.
+const RECORDED: usize = 83;
+
+/// The recorded answers of the API server itself, which no webhook of ours sees: negative replicas, a selector that is null
+/// and fields that the schema does not have.
+const BY_SERVER: &[u32] = &[1, 2, 50, 51, 61, 63, 64];
+
 /// STATEFULSET-11, STATEFULSET-20, STATEFULSET-27, STATEFULSET-33 and STATEFULSET-47: what the API server itself does not
 /// refuse before.
 #[test]
 fn answers_equal_those_of_the_original() {
-    let (mut problems, mut compared) = (Vec::new(), 0);
+    let (mut problems, mut compared, mut by_server) = (Vec::new(), 0, Vec::new());
     for line in include_str!("../../../../tests/recorded/statefulset-validation.tsv").lines().skip(1) {
         let cells: Vec<&str> = line.split('\t').collect();
+        let number: u32 = cells[0].parse().unwrap();
         if cells[4].starts_with("server: ") {
+            by_server.push(number);
             continue;
         }
-        let number: u32 = cells[0].parse().unwrap();
         let change: Value = serde_json::from_str(cells[3]).unwrap();
         let mut base = super::base();
         base["apiVersion"] = format!("apps.kruise.io/{}", cells[2]).into();
@@ -166,7 +174,8 @@ fn answers_equal_those_of_the_original() {
         compared += 1;
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
-    assert_eq!(compared, 76);
+    assert_eq!(by_server, BY_SERVER);
+    assert_eq!(compared + by_server.len(), RECORDED);
 }
 
 /// STATEFULSET-44: changes of claim templates, where claims grow with them. A class that does not say that its claims can grow
@@ -188,6 +197,7 @@ fn changes_of_claim_templates_are_answered_as_by_the_original() {
             other => other,
         };
         let kept = || claims("data", "ReadWriteOnce", class, "2Gi");
+        // The first two rows of each set are its creation and what was stored.
         let templates = match cells[1] {
             "bigger" => json!([claims("data", "ReadWriteOnce", class, "3Gi")]),
             "smaller" => json!([claims("data", "ReadWriteOnce", class, "1Gi")]),
