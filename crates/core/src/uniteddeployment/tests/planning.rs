@@ -211,3 +211,14 @@ fn a_patch_that_does_not_apply_is_reported() {
         "{failure}"
     );
 }
+
+/// Durations of zero are taken for one second: a reconcile never follows itself at once.
+#[test]
+fn durations_of_zero_are_no_busy_loop() {
+    let adaptive = json!({"rescheduleCriticalSeconds": 0, "unschedulableDuration": 0});
+    let strategy = json!({"topology": {"scheduleStrategy": {"type": "Adaptive", "adaptive": adaptive}}});
+    let mut world = World::new(Kind::CloneSet, strategy);
+    world.step();
+    // The workloads are about to be created, and are looked at again soon.
+    assert_eq!(decide(&world.seen()).0.wake_after, Some(std::time::Duration::from_secs(1)));
+}
