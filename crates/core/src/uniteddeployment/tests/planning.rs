@@ -189,6 +189,11 @@ fn workloads_of_nobody_are_adopted_with_their_revision() {
     for object in world.children.iter_mut().chain(&mut world.revisions) {
         object["metadata"].as_object_mut().unwrap().remove("ownerReferences");
     }
+    // Those of another object whose name begins alike.
+    let mut other = world.revisions[0].clone();
+    other["metadata"]["name"] = json!("web-2-5c6978b6d7");
+    other["metadata"]["uid"] = json!("of-web-2");
+    world.revisions.push(other);
     let plan = decide(&world.seen()).0;
     let adopted = plan.purposes().into_iter().filter(|one| matches!(one, Purpose::Adopt(_))).count();
     assert_eq!((adopted, plan.steps.len()), (4, 4), "{:?}", plan.purposes());
