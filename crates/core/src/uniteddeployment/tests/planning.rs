@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::kit::World;
 use crate::{
+    effect::Effect,
     plan::Part,
     uniteddeployment::{Kind, Purpose, decide},
     waiting::Reason,
@@ -150,6 +151,15 @@ fn the_older_workload_of_a_subset_stays() {
     twin["metadata"]["uid"] = json!("twin");
     twin["metadata"]["creationTimestamp"] = json!(super::kit::time(60).to_string());
     world.children.insert(0, twin);
+    // One that somebody has taken away from the object since is another version, and stays.
+    let plan = decide(&world.seen()).0;
+    let deletions = plan.effects().into_iter().filter_map(|effect| match effect {
+        Effect::Delete { target, .. } => {
+            Some((target.uid.as_deref() == Some("twin"), target.resource_version.is_some()))
+        }
+        _ => None,
+    });
+    assert_eq!(deletions.collect::<Vec<_>>(), [(true, true)]);
     world.settle();
     assert_eq!(world.shown(), "a 2/0 b 2/0 c 2/0");
     assert!(world.children.iter().all(|one| one["metadata"]["uid"] != "twin"));
