@@ -26,7 +26,7 @@ pub const NAME: &str = "workloadspread-controller";
 
 /// When to look again while something is still being read for the first time.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// When to look again after somebody else has written the status.
+/// When to look again after somebody else has written the status or a pod.
 const AT_ONCE: Duration = Duration::from_millis(50);
 
 /// The controller.
@@ -84,17 +84,18 @@ async fn pass(observer: &Observer, told: &Once, context: &Context, key: &ObjectK
     // The status says that their subset is closed: the pods that come for these go elsewhere.
     let moved = carry_out(context, key, &plan.moves, &mut plan.waits).await;
     let lasts = report(shared, context, &own, plan.waits).await;
+    let mut late = None;
     for outcome in [marked, moved] {
-        // A pod that changed or is gone meanwhile comes again by itself.
-        if let Err(error) = outcome.ok()
-            && !error.is_conflict()
-        {
-            return Err(error.into());
+        match outcome.ok() {
+            Ok(()) => {}
+            // A pod that changed meanwhile: not every change of it wakes its spread.
+            Err(error) if error.is_conflict() => late = Some(AT_ONCE),
+            Err(error) => return Err(error.into()),
         }
     }
     context.rest(key, rest(seen.pods.len()));
     let again = observer.asks_again(&seen.spread);
-    Ok([plan.wake_after, lasts, again].into_iter().flatten().min().into())
+    Ok([plan.wake_after, lasts, again, late].into_iter().flatten().min().into())
 }
 
 /// Makes writes to pods, and tells people of those that were refused.
