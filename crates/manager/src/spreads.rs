@@ -22,8 +22,8 @@ use kruise_core::{
     text::Text,
     workload,
     workloadspread::{
-        Asked, Booking, Family, Leaving, Left, Mark, Placed, Placement, Spread, Versioned,
-        WORKLOAD_SPREAD, by_ordinal, family, give_back, has_pods_of_its_own, leave, listed, place,
+        Asked, Booking, Family, Leaving, Left, Mark, Observed, Placed, Placement, Plan, Spread, Versioned,
+        WORKLOAD_SPREAD, by_ordinal, decide, family, give_back, has_pods_of_its_own, leave, listed, place,
         status_write, total_at,
     },
 };
@@ -234,6 +234,25 @@ impl Spreads {
             }
         };
         self.write(shared, &key, until, wish).await.map(drop)
+    }
+
+    /// Writes what the controller counted, in turn with those who book: where pods are booked all the time, a count beside them
+    /// always comes too late. Returns the plan for the state that it was written to.
+    pub async fn count(
+        &self,
+        shared: &Shared,
+        seen: &Observed,
+        until: Instant,
+    ) -> Result<Option<Plan>, String> {
+        let wish = |spread: &Spread| {
+            let plan = decide(&Observed { spread: spread.clone(), ..seen.clone() });
+            let status = plan.status.is_some().then(|| Box::new(plan.counted.clone()));
+            match status {
+                Some(status) => Wish::Write(plan, status),
+                None => Wish::Done(plan),
+            }
+        };
+        self.write(shared, &seen.spread.key, until, wish).await
     }
 
     /// The spread of a pod with this controller, the first by name.

@@ -16,6 +16,7 @@ use kruise_runtime::{
     controller::{Context, Controller, Error, Next},
     effects::{Outcome, Why},
 };
+use tokio::time::Instant;
 
 use super::{Once, environment, rest, tunable_queue, unreadable, workers};
 use crate::shared::Shared;
@@ -26,6 +27,8 @@ pub const NAME: &str = "workloadspread-controller";
 
 /// When to look again while something is still being read for the first time.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How long a count is tried that comes between bookings; pods wait for it.
+const COUNT_WITHIN: Duration = Duration::from_secs(1);
 /// When to look again after somebody else has written the status or a pod.
 const AT_ONCE: Duration = Duration::from_millis(50);
 
@@ -75,8 +78,16 @@ async fn pass(observer: &Observer, told: &Once, context: &Context, key: &ObjectK
     let _ = context.try_act(key, &told.news(key, plan.notices.iter().cloned())).await;
     if let Some(write) = &plan.status {
         match context.act(key, std::slice::from_ref(write)).await {
-            // Somebody was admitted meanwhile.
-            Err(error) if error.is_conflict() => return Ok(Next::After(AT_ONCE)),
+            // Somebody was admitted meanwhile, and the next one may be any moment.
+            Err(error) if error.is_conflict() => {
+                match shared.spreads.count(shared, &seen, Instant::now() + COUNT_WITHIN).await {
+                    Ok(Some(again)) => {
+                        let before = std::mem::replace(&mut plan, again);
+                        plan.waits.join(before.waits);
+                    }
+                    Ok(None) | Err(_) => return Ok(Next::After(AT_ONCE)),
+                }
+            }
             written => written?,
         }
     }
