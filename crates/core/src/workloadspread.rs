@@ -29,7 +29,7 @@ mod waits;
 mod wake;
 
 pub use accounts::{CREATED_WITHIN, DELETED_WITHIN};
-pub use admit::{Asked, Left, Placement, by_ordinal, give_back, leave, place};
+pub use admit::{Asked, Booking, Leaving, Left, Placement, by_ordinal, give_back, leave, place};
 pub use groups::strays;
 pub use inject::{Placed, inject, step};
 pub use mark::Mark;

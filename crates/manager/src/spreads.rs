@@ -22,8 +22,9 @@ use kruise_core::{
     text::Text,
     workload,
     workloadspread::{
-        Asked, Family, Left, Mark, Placed, Placement, Spread, Versioned, WORKLOAD_SPREAD, by_ordinal, family,
-        give_back, has_pods_of_its_own, leave, listed, place, status_write, total_at,
+        Asked, Booking, Family, Leaving, Left, Mark, Observed, Placed, Placement, Plan, Spread, Versioned,
+        WORKLOAD_SPREAD, by_ordinal, decide, family, give_back, has_pods_of_its_own, leave, listed, place,
+        status_write, total_at,
     },
 };
 use kruise_runtime::{
@@ -99,6 +100,8 @@ struct Booked {
 enum Wish<T> {
     /// Nothing is to be written.
     Done(T),
+    /// Nothing is to be written, if the server says the same.
+    Look(T),
     /// This status is to be written first.
     Write(T, Box<Status>),
 }
@@ -174,26 +177,24 @@ impl Spreads {
             false => None,
         };
         let version = self.0.versioned.version(&owner.kind, label);
-        let record = if name.is_empty() { shared.settings.random.uuid() } else { name.to_owned() };
-        let uid = if name.is_empty() { record.clone() } else { String::new() };
+        let fresh = shared.settings.random.uuid();
         let wish = |spread: &Spread| {
             let now = shared.settings.clock.now();
-            let asked = Asked { key: &record, version: &version, total, now };
-            let booked = || {
-                let (version, record) = (version.clone(), record.clone());
+            let asked = Asked { name, fresh: &fresh, version: &version, total, now };
+            let booked = |record: &str| {
+                let (version, record) = (version.clone(), record.to_owned());
                 Some(Booked { spread: spread.key.clone(), version, record })
             };
             match place(spread, &asked) {
                 Placement::Nowhere => Wish::Done(None),
-                Placement::Free(subset) => {
-                    // What was booked by a write whose answer was lost is ours too.
-                    let limit = spread.subsets.get(subset).map(|subset| &subset.limit);
-                    let is_open = limit == Some(&kruise_core::workloadspread::Limit::Open);
-                    let (uid, booked) = if is_open { (String::new(), None) } else { (uid.clone(), booked()) };
-                    Wish::Done(taken(spread, subset, uid, booked))
-                }
-                Placement::Book(subset, status) => {
-                    Wish::Write(taken(spread, subset, uid.clone(), booked()), status)
+                Placement::Free(subset) => Wish::Done(taken(spread, subset, String::new(), None)),
+                Placement::Booked(subset) => Wish::Done(taken(spread, subset, fresh.clone(), booked(&fresh))),
+                Placement::Book(Booking { subset, by_name, again, status }) => {
+                    let (uid, record) =
+                        if by_name { (String::new(), name) } else { (fresh.clone(), fresh.as_str()) };
+                    // The request before may still succeed: it needs the place that both have.
+                    let booked = booked(record).filter(|_| !again);
+                    Wish::Write(taken(spread, subset, uid, booked), status)
                 }
             }
         };
@@ -227,11 +228,31 @@ impl Spreads {
             let now = shared.settings.clock.now();
             let left = Left { name: &pod.metadata.name, mark: &mark, version: &version, total, now };
             match leave(spread, &left) {
-                Some(status) => Wish::Write((), Box::new(status)),
-                None => Wish::Done(()),
+                Leaving::Write(status) => Wish::Write((), status),
+                Leaving::Nothing => Wish::Done(()),
+                Leaving::Unknown => Wish::Look(()),
             }
         };
         self.write(shared, &key, until, wish).await.map(drop)
+    }
+
+    /// Writes what the controller counted, in turn with those who book: where pods are booked all the time, a count beside them
+    /// always comes too late. Returns the plan for the state that it was written to.
+    pub async fn count(
+        &self,
+        shared: &Shared,
+        seen: &Observed,
+        until: Instant,
+    ) -> Result<Option<Plan>, String> {
+        let wish = |spread: &Spread| {
+            let plan = decide(&Observed { spread: spread.clone(), ..seen.clone() });
+            let status = plan.status.is_some().then(|| Box::new(plan.counted.clone()));
+            match status {
+                Some(status) => Wish::Write(plan, status),
+                None => Wish::Done(plan),
+            }
+        };
+        self.write(shared, &seen.spread.key, until, wish).await
     }
 
     /// The spread of a pod with this controller, the first by name.
@@ -339,9 +360,20 @@ impl Spreads {
         let Some(mut known) = self.newest(key) else { return Ok(None) };
         let mut pause = PAUSE;
         let mut problem = too_slow(key);
+        let mut is_sure = false;
         for _ in 0..TRIES {
             let (wanted, status) = match wish(&Spread::of(&known)) {
                 Wish::Done(wanted) => return Ok(Some(wanted)),
+                Wish::Look(wanted) if is_sure => return Ok(Some(wanted)),
+                Wish::Look(wanted) => match timeout_at(until, self.look(shared, key, slot)).await {
+                    Ok(Ok(Some(read))) => {
+                        (known, is_sure) = (read, true);
+                        continue;
+                    }
+                    Ok(Ok(None)) => return Ok(None),
+                    // It only makes the place free a little later.
+                    Ok(Err(_)) | Err(_) => return Ok(Some(wanted)),
+                },
                 Wish::Write(wanted, status) => (wanted, status),
             };
             let Some(write) = status_write(&known, &status) else { return Ok(Some(wanted)) };

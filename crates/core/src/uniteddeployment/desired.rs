@@ -102,6 +102,7 @@ impl Desired {
     }
 }
 
+/// At least one second: times of the API are whole seconds, and a reconcile must not follow itself at once.
 fn seconds(number: Option<i32>, default: u64) -> Duration {
-    Duration::from_secs(number.map_or(default, |number| u64::try_from(number).unwrap_or(0)))
+    Duration::from_secs(number.map_or(default, |number| u64::try_from(number).unwrap_or(0)).max(1))
 }

@@ -162,7 +162,9 @@ fn provision(view: &View<'_>, shares: &Shares) -> Plan {
     }
     for (child, why) in &view.surplus {
         let metadata = &child.metadata;
-        let target = Target::with_uid(child.kind.resource(), metadata.key(), metadata.uid.clone());
+        // Somebody may have taken it away from the object since: only the workload that was seen is deleted.
+        let target = Target::with_uid(child.kind.resource(), metadata.key(), metadata.uid.clone())
+            .at_version(metadata.resource_version.clone());
         let purpose = Purpose::DeleteSubset { kind: child.kind, name: metadata.name.clone() };
         plan.add(Effect::Delete { target, grace: None, follows: false }, purpose, *why);
     }

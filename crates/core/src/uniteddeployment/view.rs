@@ -179,10 +179,12 @@ fn find_revisions<'a>(
     let known: Vec<&Revision> = seen.revisions.iter().map(AsRef::as_ref).collect();
     let wanted = content::comparable(&json!({desired.kind.field(): desired.template}));
     let prefix = format!("{}-", owner.key.name);
+    // The hash has no dash: those of `web-2` are none of `web`.
+    let is_named = |name: &str| name.strip_prefix(&prefix).is_some_and(|hash| !hash.contains('-'));
     let is_free = |one: &Revision| {
         one.metadata.controller().is_none()
             && !one.metadata.is_deleting()
-            && one.name().starts_with(&prefix)
+            && is_named(one.name())
             && content::is_template(&one.template)
     };
     let is_own = |one: &Revision| one.metadata.controller().is_some_and(|found| found.uid == owner.uid);

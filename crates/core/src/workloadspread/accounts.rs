@@ -3,7 +3,10 @@
 //! What is left is always computed from the others. Adding and subtracting one at a time, as the original does, gives places
 //! away while a subset has more pods than it should.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use jiff::{SignedDuration, Timestamp};
 use kruise_api::{time::Time, workloadspread::v1beta1::SubsetStatus};
@@ -50,23 +53,39 @@ pub(super) fn count(old: &SubsetStatus, name: &str, most: Most, pods: &[&Pod], n
     let mut counted = Counted::default();
     let mut creating = old.creating_pods.clone();
     let mut deleting = BTreeMap::new();
+    // Pods that are over, and may have been booked by their name.
+    let mut over: BTreeSet<&str> = BTreeSet::new();
     let mut active = 0_usize;
     for pod in pods {
+        let name = pod.metadata.name.as_str();
         let key = Mark::of(&pod.metadata.annotations).map(|mark| mark.uid).filter(|uid| !uid.is_empty());
-        let key = key.as_deref().unwrap_or(&pod.metadata.name);
-        if creating.get(key).is_some_and(|since| is_booked(pod, *since)) {
-            creating.remove(key);
+        match &key {
+            Some(key) => {
+                creating.remove(key);
+            }
+            None if creating.get(name).is_none_or(|since| !is_booked(pod, *since)) => {}
+            None if pod.is_active() => {
+                creating.remove(name);
+            }
+            // It may as well be the pod before, which is deleted so that the booked one can come.
+            None => {
+                over.insert(name);
+            }
         }
         if !pod.is_active() {
             continue;
         }
         active += 1;
-        if let Some(since) = old.deleting_pods.get(pod.metadata.name.as_str()) {
-            deleting.insert(pod.metadata.name.to_string(), *since);
+        if let Some(since) = old.deleting_pods.get(name) {
+            deleting.insert(name.to_owned(), *since);
         }
     }
     counted.not_deleted = expire(&mut deleting, DELETED_WITHIN, now, &mut counted.next);
     counted.not_created = expire(&mut creating, CREATED_WITHIN, now, &mut counted.next);
+    counted.not_created.retain(|key| !over.contains(key.as_str()) && !old.deleting_pods.contains_key(key));
+    // A pod that was deleted before anybody has seen it: the cache may still show it, and that it was let go is known only here.
+    let unseen = old.deleting_pods.iter().filter(|(name, _)| creating.contains_key(*name));
+    deleting.extend(unseen.map(|(name, since)| (name.clone(), *since)));
     counted.account = SubsetStatus {
         name: name.to_owned(),
         replicas: i32::try_from(active).unwrap_or(i32::MAX),

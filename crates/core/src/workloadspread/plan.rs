@@ -304,7 +304,9 @@ fn wake(plan: &mut Plan, after: jiff::SignedDuration) {
 }
 
 fn moving(spread: &Spread, pod: &Pod, subset: &str) -> Write {
-    let target = Target::with_uid(POD, pod.metadata.key(), pod.metadata.uid.clone());
+    // It may have found a node since: only the pod that was seen to wait is deleted.
+    let target = Target::with_uid(POD, pod.metadata.key(), pod.metadata.uid.clone())
+        .at_version(pod.metadata.resource_version.clone());
     // The word is the original's: people search for it.
     let message = format!(
         "Failed to delete unschedulabe Pod {} in Subset {subset} of WorkloadSpread {}",

@@ -16,6 +16,7 @@ use kruise_runtime::{
     controller::{Context, Controller, Error, Next},
     effects::{Outcome, Why},
 };
+use tokio::time::Instant;
 
 use super::{Once, environment, rest, tunable_queue, unreadable, workers};
 use crate::shared::Shared;
@@ -26,7 +27,9 @@ pub const NAME: &str = "workloadspread-controller";
 
 /// When to look again while something is still being read for the first time.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// When to look again after somebody else has written the status.
+/// How long a count is tried that comes between bookings; pods wait for it.
+const COUNT_WITHIN: Duration = Duration::from_secs(1);
+/// When to look again after somebody else has written the status or a pod.
 const AT_ONCE: Duration = Duration::from_millis(50);
 
 /// The controller.
@@ -75,8 +78,16 @@ async fn pass(observer: &Observer, told: &Once, context: &Context, key: &ObjectK
     let _ = context.try_act(key, &told.news(key, plan.notices.iter().cloned())).await;
     if let Some(write) = &plan.status {
         match context.act(key, std::slice::from_ref(write)).await {
-            // Somebody was admitted meanwhile.
-            Err(error) if error.is_conflict() => return Ok(Next::After(AT_ONCE)),
+            // Somebody was admitted meanwhile, and the next one may be any moment.
+            Err(error) if error.is_conflict() => {
+                match shared.spreads.count(shared, &seen, Instant::now() + COUNT_WITHIN).await {
+                    Ok(Some(again)) => {
+                        let before = std::mem::replace(&mut plan, again);
+                        plan.waits.join(before.waits);
+                    }
+                    Ok(None) | Err(_) => return Ok(Next::After(AT_ONCE)),
+                }
+            }
             written => written?,
         }
     }
@@ -84,17 +95,18 @@ async fn pass(observer: &Observer, told: &Once, context: &Context, key: &ObjectK
     // The status says that their subset is closed: the pods that come for these go elsewhere.
     let moved = carry_out(context, key, &plan.moves, &mut plan.waits).await;
     let lasts = report(shared, context, &own, plan.waits).await;
+    let mut late = None;
     for outcome in [marked, moved] {
-        // A pod that changed or is gone meanwhile comes again by itself.
-        if let Err(error) = outcome.ok()
-            && !error.is_conflict()
-        {
-            return Err(error.into());
+        match outcome.ok() {
+            Ok(()) => {}
+            // A pod that changed meanwhile: not every change of it wakes its spread.
+            Err(error) if error.is_conflict() => late = Some(AT_ONCE),
+            Err(error) => return Err(error.into()),
         }
     }
     context.rest(key, rest(seen.pods.len()));
     let again = observer.asks_again(&seen.spread);
-    Ok([plan.wake_after, lasts, again].into_iter().flatten().min().into())
+    Ok([plan.wake_after, lasts, again, late].into_iter().flatten().min().into())
 }
 
 /// Makes writes to pods, and tells people of those that were refused.

@@ -1,8 +1,11 @@
 //! Every kind of workload.
 
-use k8s_openapi::api::{apps::v1::StatefulSet, batch::v1::Job};
+use std::time::Duration;
+
+use k8s_openapi::api::{apps::v1::StatefulSet, batch::v1::Job, core::v1::Pod};
 use kruise_api::{annotations::MATCHED_WORKLOADSPREAD, names, statefulset::v1beta1};
 use kruise_testkit::{Outcome, wait::seen};
+use kube::{Api, api::DeleteParams};
 use serde_json::{Value, json};
 
 use crate::{
@@ -110,7 +113,7 @@ async fn configure(stage: &Stage, list: &str) {
 
 async fn install(stage: &Stage, kind: &str, plural: &str) {
     stage.put(definition("example.com", kind, plural)).await;
-    tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
 }
 
 fn owner(object: &Value) -> Value {
@@ -189,3 +192,46 @@ async fn one_role_of_a_workload_is_spread(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 embedded_only!(one_role_of_a_workload_is_spread, super::NO_FLAGS);
+
+/// Pods of such kinds come back under their names, while caches are behind: they take the place that they had, or another one,
+/// and never one more than there are.
+async fn pods_that_return_under_their_names_take_no_place_more(stage: &mut Stage) -> Outcome {
+    install(stage, "TFJob", "tfjobs").await;
+    configure(stage, r#"{"workloads":[{"Group":"example.com","Version":"v1","Kind":"TFJob"}]}"#).await;
+    let scene = Scene::prepare(stage, "ws-names").await;
+    let spread = scene.spread_object(
+        "example.com/v1",
+        "TFJob",
+        json!([subset("a", 2.into()), subset("b", Value::Null)]),
+    );
+    let path = json!({"spec": {"targetFilter": {"replicasPathList": ["spec.size"]}}});
+    scene.put_spread(merged(spread, &path)).await;
+    let training = json!({"apiVersion": "example.com/v1", "kind": "TFJob", "metadata": {"name": "web"}, "spec": {"size": 3}});
+    let training = serde_json::to_value(scene.sandbox.create_any(training).await.unwrap()).unwrap();
+    let pods: Api<Pod> = scene.sandbox.api();
+    let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+    let create = async |place: usize| {
+        scene.sandbox.create_any(of_training(&scene, &training, "worker", place)).await.unwrap();
+    };
+    create(0).await;
+    create(1).await;
+    scene.until_places("a2").await;
+    stage.sim().faults().lag_time(Duration::from_millis(1500));
+    for turn in 0..25_u64 {
+        for place in [0, 1] {
+            pods.delete(&format!("worker-{place}"), &at_once).await.unwrap();
+            create(place).await;
+            tokio::time::sleep(Duration::from_millis(turn * 130 % 700)).await;
+        }
+        create(2).await;
+        let places = places(&scene.pods().await);
+        assert!(["a2 b1", "a1 b2", "b3"].contains(&places.as_str()), "{places} in turn {turn}");
+        pods.delete("worker-2", &at_once).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(turn * 370 % 2900)).await;
+    }
+    stage.sim().faults().heal();
+    let look = async || seen(scene.has_no_records().await, scene.status().await.to_string());
+    scene.sandbox.eventually("all records are settled", look).await;
+    Ok(())
+}
+embedded_only!(pods_that_return_under_their_names_take_no_place_more, super::NO_FLAGS);

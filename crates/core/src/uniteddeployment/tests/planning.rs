@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::kit::World;
 use crate::{
+    effect::Effect,
     plan::Part,
     uniteddeployment::{Kind, Purpose, decide},
     waiting::Reason,
@@ -150,6 +151,15 @@ fn the_older_workload_of_a_subset_stays() {
     twin["metadata"]["uid"] = json!("twin");
     twin["metadata"]["creationTimestamp"] = json!(super::kit::time(60).to_string());
     world.children.insert(0, twin);
+    // One that somebody has taken away from the object since is another version, and stays.
+    let plan = decide(&world.seen()).0;
+    let deletions = plan.effects().into_iter().filter_map(|effect| match effect {
+        Effect::Delete { target, .. } => {
+            Some((target.uid.as_deref() == Some("twin"), target.resource_version.is_some()))
+        }
+        _ => None,
+    });
+    assert_eq!(deletions.collect::<Vec<_>>(), [(true, true)]);
     world.settle();
     assert_eq!(world.shown(), "a 2/0 b 2/0 c 2/0");
     assert!(world.children.iter().all(|one| one["metadata"]["uid"] != "twin"));
@@ -189,6 +199,11 @@ fn workloads_of_nobody_are_adopted_with_their_revision() {
     for object in world.children.iter_mut().chain(&mut world.revisions) {
         object["metadata"].as_object_mut().unwrap().remove("ownerReferences");
     }
+    // Those of another object whose name begins alike.
+    let mut other = world.revisions[0].clone();
+    other["metadata"]["name"] = json!("web-2-5c6978b6d7");
+    other["metadata"]["uid"] = json!("of-web-2");
+    world.revisions.push(other);
     let plan = decide(&world.seen()).0;
     let adopted = plan.purposes().into_iter().filter(|one| matches!(one, Purpose::Adopt(_))).count();
     assert_eq!((adopted, plan.steps.len()), (4, 4), "{:?}", plan.purposes());
@@ -210,4 +225,15 @@ fn a_patch_that_does_not_apply_is_reported() {
         failure.starts_with("fail to manage Subset provision: fail to create Subset (CloneSet) b: "),
         "{failure}"
     );
+}
+
+/// Durations of zero are taken for one second: a reconcile never follows itself at once.
+#[test]
+fn durations_of_zero_are_no_busy_loop() {
+    let adaptive = json!({"rescheduleCriticalSeconds": 0, "unschedulableDuration": 0});
+    let strategy = json!({"topology": {"scheduleStrategy": {"type": "Adaptive", "adaptive": adaptive}}});
+    let mut world = World::new(Kind::CloneSet, strategy);
+    world.step();
+    // The workloads are about to be created, and are looked at again soon.
+    assert_eq!(decide(&world.seen()).0.wake_after, Some(std::time::Duration::from_secs(1)));
 }

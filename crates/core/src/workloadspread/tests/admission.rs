@@ -67,9 +67,14 @@ fn a_pod_is_booked_once() {
     let mut object = object("CloneSet", "a=2 b");
     assert_eq!(admit(&mut object, "p0", IGNORED, 3, 0), "a");
     let version = object["metadata"]["resourceVersion"].clone();
-    assert_eq!(admit(&mut object, "p0", IGNORED, 3, 1), "a");
-    assert_eq!(object["metadata"]["resourceVersion"], version);
+    assert_eq!(admit(&mut object, "p0", IGNORED, 3, 0), "a");
+    assert_ne!(
+        object["metadata"]["resourceVersion"], version,
+        "only a write shows that the place is still there"
+    );
     assert_eq!(told(&read(&object).status().versioned_subset_statuses[IGNORED]), "a 0/1 +p0, b 0/-1");
+    let since = read(&object).status().versioned_subset_statuses[IGNORED][0].creating_pods["p0"].0;
+    assert_eq!(since, after(1), "the second request has as much time as the first");
 }
 
 /// SPREAD-8: each version has all places of a subset, and a closed subset is closed for new versions too.
@@ -89,8 +94,8 @@ fn delete(object: &mut Value, name: &str, subset: &str, now: i64) -> bool {
     let mark = Mark { name: "w".into(), subset: subset.into(), uid: String::new() };
     let left = Left { name, mark: &mark, version: IGNORED, total: Some(4), now: after(now) };
     match leave(&spread, &left) {
-        Some(status) => write(object, &status_write(&spread.object, &status).unwrap()),
-        None => false,
+        Leaving::Write(status) => write(object, &status_write(&spread.object, &status).unwrap()),
+        Leaving::Nothing | Leaving::Unknown => false,
     }
 }
 
@@ -112,7 +117,7 @@ fn a_deletion_gives_its_place_back() {
     let mark = Mark { name: "w".into(), subset: "a".into(), uid: String::new() };
     assert_eq!(
         leave(&stateful, &Left { name: "web-0", mark: &mark, version: IGNORED, total: None, now: after(0) }),
-        None
+        Leaving::Nothing
     );
 }
 
@@ -138,6 +143,44 @@ fn the_next_pod_of_a_name_takes_its_place() {
     assert!(delete(&mut object, "y", "b", 0));
     assert_eq!(admit(&mut object, "y", IGNORED, 2, 1), "b");
     assert_eq!(admit(&mut object, "z", IGNORED, 2, 1), "-");
+    // Its booking has a key of its own: the pod before, which a cache may still show, does not end it.
+    let booked = "a 1/0, b 1/0 +key-of-y-1";
+    assert_eq!(told(&read(&object).status().versioned_subset_statuses[IGNORED]), booked);
+    let count = |pods| decide(&Observed { total: Some(2), ..seen(&object, pods, 2) });
+    let before = vec![pod("x", "a", 0, json!({})), pod("y", "b", 0, json!({}))];
+    assert_eq!(told(&count(before).counted.versioned_subset_statuses[IGNORED]), booked);
+    let gone = count(vec![pod("x", "a", 0, json!({}))]);
+    assert_eq!(told(&gone.counted.versioned_subset_statuses[IGNORED]), "a 1/0, b 0/0 +key-of-y-1");
+}
+
+/// A place that an old cache shows as booked for a pod is taken by a write, and that says how old the cache is.
+#[test]
+fn an_old_booking_in_an_old_cache_is_no_place() {
+    let mut object = object("CloneSet", "a=1 b");
+    assert_eq!(admit(&mut object, "p", IGNORED, 2, 0), "a");
+    let old = read(&object);
+    // Counted, deleted, counted again; another pod has the place now.
+    object["status"] = json!({"versionedSubsetStatuses": {IGNORED: [
+        {"name": "a", "replicas": 1, "missingReplicas": 0}, {"name": "b", "replicas": 0, "missingReplicas": -1}]}});
+    object["metadata"]["resourceVersion"] = json!("9");
+    let asked = Asked { name: "p", fresh: "f", version: IGNORED, total: Some(2), now: after(9) };
+    let Placement::Book(booking) = place(&old, &asked) else { panic!() };
+    assert!(!write(&mut object, &status_write(&old.object, &booking.status).unwrap()));
+    assert_eq!(admit(&mut object, "p", IGNORED, 2, 9), "b");
+}
+
+/// What is not in the accounts that are known may be in newer ones.
+#[test]
+fn a_deletion_of_a_pod_that_is_not_known_is_looked_up() {
+    let of = |subsets: &str, subset: &str| {
+        let mark = Mark { name: "w".into(), subset: subset.into(), uid: String::new() };
+        let left = Left { name: "p", mark: &mark, version: IGNORED, total: None, now: after(0) };
+        leave(&read(&object("CloneSet", subsets)), &left)
+    };
+    assert_eq!(of("a=1 b", "a"), Leaving::Unknown);
+    assert_eq!(of("a=1 b", "b"), Leaving::Nothing);
+    assert_eq!(of("a=1 b", "gone"), Leaving::Nothing);
+    assert_eq!(of("a", "a"), Leaving::Nothing);
 }
 
 /// A spec that is younger than the status counts at once.

@@ -126,17 +126,18 @@ pub(super) fn carry_out(object: &mut Value, plan: &Plan) {
     assert!(write(object, plan.status.as_ref().unwrap()));
 }
 
-/// Admits a pod: the subset, or `-`.
-pub(super) fn admit(object: &mut Value, key: &str, version: &str, total: u32, now: i64) -> String {
+/// Admits a pod with a name: the subset, or `-`.
+pub(super) fn admit(object: &mut Value, name: &str, version: &str, total: u32, now: i64) -> String {
     let spread = read(object);
-    let asked = Asked { key, version, total: Some(total), now: after(now) };
-    let name = |position: usize| spread.subsets[position].spec.name.clone();
+    let fresh = format!("key-of-{name}-{now}");
+    let asked = Asked { name, fresh: &fresh, version, total: Some(total), now: after(now) };
+    let subset = |position: usize| spread.subsets[position].spec.name.clone();
     match place(&spread, &asked) {
         Placement::Nowhere => "-".to_owned(),
-        Placement::Free(position) => name(position),
-        Placement::Book(position, status) => {
-            assert!(write(object, &status_write(&spread.object, &status).unwrap()));
-            name(position)
+        Placement::Free(position) | Placement::Booked(position) => subset(position),
+        Placement::Book(booking) => {
+            assert!(write(object, &status_write(&spread.object, &booking.status).unwrap()));
+            subset(booking.subset)
         }
     }
 }

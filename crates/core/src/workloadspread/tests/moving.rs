@@ -25,7 +25,9 @@ fn moved(plan: &Plan) -> Vec<String> {
 fn pods_that_find_no_node_move() {
     let mut object = adaptive("a=2 b", 5);
     let pods = |made: i64| {
-        let waiting = |name: &str| pod(name, "a", made, unschedulable());
+        let mut change = unschedulable();
+        change["metadata"] = json!({"resourceVersion": "5"});
+        let waiting = |name: &str| pod(name, "a", made, change.clone());
         vec![waiting("p1"), waiting("p2"), pod("p3", "b", 0, json!({})), pod("p4", "b", 0, unschedulable())]
     };
     let early = decide(&seen(&object, pods(0), 3));
@@ -34,6 +36,12 @@ fn pods_that_find_no_node_move() {
     carry_out(&mut object, &early);
     let late = decide(&seen(&object, pods(0), 6));
     assert_eq!(moved(&late), ["p1", "p2"]);
+    // One that has found a node since is another version, and stays.
+    let versions = late.moves.iter().map(|write| match &write.effect {
+        Effect::Delete { target, .. } => target.resource_version.clone(),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(versions.collect::<Vec<_>>(), [Some("5".into()), Some("5".into())]);
     assert_eq!(told(&late.counted.subset_statuses), "a 2/0 closed, b 2/-1");
     assert_eq!(told(&late.counted.versioned_subset_statuses[IGNORED]), "a 2/0 closed, b 2/-1");
     let text = &late.moves[0].failed.message;

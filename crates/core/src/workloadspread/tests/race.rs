@@ -1,7 +1,7 @@
 //! Managers with caches of different age admit at once, while one of them counts: no subset is ever booked beyond its limit,
 //! and no place is lost for longer than a record lives.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -26,6 +26,8 @@ enum Step {
     End { which: usize, is_lost: bool },
     /// A pod of the name of one that is gone is created.
     Again { which: usize, behind: usize },
+    /// The request of a pod with a name that is on its way is tried again.
+    Retry { which: usize, behind: usize },
     /// The leader counts, with pods as they were a while ago.
     Count { age: i64 },
     /// A second or more.
@@ -40,6 +42,7 @@ fn step() -> impl Strategy<Value = Step> {
         5 => (0..12_usize, 0..4_usize).prop_map(|(which, behind)| Step::Delete { which, behind }),
         4 => (0..8_usize, prop::bool::weighted(0.1)).prop_map(|(which, is_lost)| Step::End { which, is_lost }),
         2 => (0..4_usize, 0..4_usize).prop_map(|(which, behind)| Step::Again { which, behind }),
+        1 => (0..4_usize, 0..4_usize).prop_map(|(which, behind)| Step::Retry { which, behind }),
         6 => (0..=LAG).prop_map(|age| Step::Count { age }),
         4 => (1..6_i64).prop_map(|seconds| Step::Wait { seconds }),
     ]
@@ -76,8 +79,6 @@ struct World {
     creations: Vec<Flying>,
     deletions: Vec<(String, i64)>,
     gone: Vec<(String, String)>,
-    /// How many pods came back under an earlier name. Each may be one too many for a moment (docs/workloadspread.md, Limits).
-    returned: usize,
 }
 
 impl World {
@@ -93,7 +94,6 @@ impl World {
             creations: Vec::new(),
             deletions: Vec::new(),
             gone: Vec::new(),
-            returned: 0,
         }
     }
 
@@ -115,21 +115,24 @@ impl World {
 
     fn create(&mut self, name: String, version: &str, has_name: bool, behind: usize) {
         self.count += 1;
-        let key = if has_name { name.clone() } else { format!("uid-{}", self.count) };
+        let (fresh, asks_for) = (format!("uid-{}", self.count), if has_name { name.as_str() } else { "" });
         let mut spread = self.behind(behind);
-        let chosen = loop {
-            let asked = Asked { key: &key, version, total: Some(9), now: after(self.now) };
+        let (chosen, by_name) = loop {
+            let now = after(self.now);
+            let asked = Asked { name: asks_for, fresh: &fresh, version, total: Some(9), now };
             match place(&spread, &asked) {
                 Placement::Nowhere => return,
-                Placement::Free(position) => break position,
-                Placement::Book(position, status) if self.write(&spread, &status) => break position,
-                Placement::Book(..) => spread = read(&self.object),
+                Placement::Free(position) | Placement::Booked(position) => break (position, false),
+                Placement::Book(booking) if self.write(&spread, &booking.status) => {
+                    break (booking.subset, booking.by_name);
+                }
+                Placement::Book(_) => spread = read(&self.object),
             }
         };
         let real = Real {
             version: version.to_owned(),
             subset: spread.subsets[chosen].spec.name.clone(),
-            uid: if has_name { String::new() } else { key },
+            uid: if by_name { String::new() } else { fresh },
             made: 0,
             is_let_go: false,
         };
@@ -139,13 +142,15 @@ impl World {
     fn delete(&mut self, name: &str, behind: usize) {
         let real = self.pods[name].clone();
         let mark = Mark { name: "w".into(), subset: real.subset, uid: real.uid };
-        let mut spread = self.behind(behind);
+        let (mut spread, mut is_sure) = (self.behind(behind), false);
         loop {
             let left =
                 Left { name, mark: &mark, version: &real.version, total: Some(9), now: after(self.now) };
             match leave(&spread, &left) {
-                Some(status) if !self.write(&spread, &status) => spread = read(&self.object),
-                _ => break,
+                Leaving::Write(status) if self.write(&spread, &status) => break,
+                Leaving::Unknown if is_sure => break,
+                Leaving::Nothing => break,
+                Leaving::Write(_) | Leaving::Unknown => (spread, is_sure) = (read(&self.object), true),
             }
         }
         if let Some(real) = self.pods.get_mut(name) {
@@ -158,6 +163,8 @@ impl World {
         let Flying { name, mut real, .. } = self.creations.remove(which);
         if !is_lost && !self.pods.contains_key(&name) {
             real.made = self.now;
+            // Of several requests for one name the others are refused from now on.
+            self.creations.retain(|other| other.name != name);
             self.pods.insert(name, real);
         }
     }
@@ -215,12 +222,15 @@ impl World {
             for (subset, most) in LIMITS {
                 let is_it = |real: &Real| real.version == version && real.subset == subset && !real.is_let_go;
                 let there = self.pods.values().filter(|real| is_it(real)).count();
-                let coming = self
+                // Of several requests for one name only one succeeds.
+                let coming: BTreeSet<&str> = self
                     .creations
                     .iter()
                     .filter(|one| is_it(&one.real) && !self.pods.contains_key(&one.name))
-                    .count();
-                if there + coming > most + self.returned {
+                    .map(|one| one.name.as_str())
+                    .collect();
+                let coming = coming.len();
+                if there + coming > most {
                     return Err(format!(
                         "{there} pods and {coming} on their way in {subset} of {version} at {}: {}",
                         self.now, self.object["status"]
@@ -255,8 +265,14 @@ proptest! {
                 Step::End { which, is_lost } if which < world.deletions.len() => world.end(which, is_lost),
                 Step::Again { which, behind } if which < world.gone.len() => {
                     let (name, version) = world.gone.remove(which);
-                    world.returned += 1;
                     world.create(name, &version, true, behind);
+                }
+                Step::Retry { which, behind } => {
+                    let named = world.creations.iter().filter(|flying| flying.real.uid.is_empty());
+                    let again = named.map(|flying| (flying.name.clone(), flying.real.version.clone())).nth(which);
+                    if let Some((name, version)) = again {
+                        world.create(name, &version, true, behind);
+                    }
                 }
                 Step::Count { age } => world.count(age),
                 Step::Wait { seconds } => world.pass(seconds),
