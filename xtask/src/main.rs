@@ -4,6 +4,8 @@
 mod arrows;
 mod attack;
 mod bench;
+#[cfg(test)]
+mod chart;
 mod ci;
 #[cfg(test)]
 mod claims;
