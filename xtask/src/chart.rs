@@ -98,6 +98,7 @@ fn every_set_of_values_passes_helm_lint() {
     }
 }
 
+/// INSTALL-2: values files of the original, with each value at its place.
 #[test]
 fn every_set_of_values_renders_as_recorded() {
     if !has_helm("every_set_of_values_renders_as_recorded") {
@@ -174,6 +175,7 @@ fn allowed(objects: &[Value]) -> BTreeSet<String> {
     allowed
 }
 
+/// INSTALL-4.
 #[test]
 fn roles_and_webhooks_follow_the_gates_as_the_programs_do() {
     if !has_helm("roles_and_webhooks_follow_the_gates_as_the_programs_do") {
@@ -247,6 +249,7 @@ fn webhooks_follow_their_values() {
     }
 }
 
+/// INSTALL-2.
 #[test]
 fn an_old_failure_policy_counts_unless_ours_is_set() {
     if !has_helm("an_old_failure_policy_counts_unless_ours_is_set") {
@@ -313,6 +316,7 @@ fn crds_follow_their_values() {
     }
 }
 
+/// INSTALL-2.
 #[test]
 fn wrong_values_are_refused_by_name() {
     if !has_helm("wrong_values_are_refused_by_name") {
@@ -371,6 +375,7 @@ fn copy_with_notes() -> tempfile::TempDir {
     copy
 }
 
+/// INSTALL-27.
 #[test]
 fn notes_say_what_a_user_must_know() {
     if !has_helm("notes_say_what_a_user_must_know") {
@@ -393,6 +398,63 @@ fn notes_say_what_a_user_must_know() {
     assert!(!mine.contains(foreign), "{mine}");
     assert!(notes("crds.keep=false").contains("deletes the CRDs, all custom objects"));
     assert!(notes("helmHooks.image.tag=v0.1.0").contains("helmHooks has no effect"));
+}
+
+/// INSTALL-26, INSTALL-27.
+#[test]
+fn pods_have_probes_and_no_cpu_limit_and_the_manager_is_restricted() {
+    if !has_helm("pods_have_probes_and_no_cpu_limit_and_the_manager_is_restricted") {
+        return;
+    }
+    let chart = rendered(&["--set", "daemon.image.repository=registry.example/slim"]);
+    let pod = |kind: &str, name: &str| find(&chart, kind, name).unwrap()["spec"]["template"]["spec"].clone();
+    let manager = pod("Deployment", "kruise-controller-manager");
+    let daemon = pod("DaemonSet", "kruise-daemon");
+    for pod in [&manager, &daemon] {
+        let container = &pod["containers"][0];
+        assert_eq!(container["resources"]["limits"]["cpu"], Value::Null);
+        assert!(container["resources"]["limits"]["memory"].is_string());
+        assert!(container["livenessProbe"].is_object() && container["readinessProbe"].is_object());
+        assert_eq!(container["imagePullPolicy"], "IfNotPresent");
+        assert_eq!(container["securityContext"]["readOnlyRootFilesystem"], true);
+        assert_eq!(container["securityContext"]["allowPrivilegeEscalation"], false);
+        assert_eq!(container["securityContext"]["capabilities"]["drop"], json!(["ALL"]));
+    }
+    assert_eq!(manager["securityContext"]["runAsNonRoot"], true);
+    assert_eq!(manager["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
+    let volumes = manager["volumes"].as_array().unwrap();
+    assert!(volumes.iter().all(|volume| volume["emptyDir"].is_object()), "{volumes:?}");
+    assert_eq!(daemon["containers"][0]["image"], "registry.example/slim:0.1.0");
+    assert_eq!(manager["containers"][0]["image"], "kruise-rs/kruise-manager:0.1.0");
+}
+
+/// What a command line of a rendered container says to our own programs: every flag and variable must exist.
+#[test]
+fn programs_know_every_flag_of_their_pods() {
+    if !has_helm("programs_know_every_flag_of_their_pods") {
+        return;
+    }
+    let root = crate::root().unwrap();
+    for path in sets().values() {
+        for object in rendered(&["-f", path.to_str().unwrap()]) {
+            let options = match name(&object) {
+                ("Deployment", _) => "crates/manager/src/options.rs",
+                ("DaemonSet", _) => "crates/daemon/src/options.rs",
+                _ => continue,
+            };
+            let options = fs::read_to_string(root.join(options)).unwrap();
+            let arguments = object["spec"]["template"]["spec"]["containers"][0]["args"].clone();
+            for argument in arguments.as_array().unwrap() {
+                let flag = argument.as_str().unwrap().trim_start_matches('-');
+                let flag = flag.split('=').next().unwrap();
+                let field = flag.replace('-', "_");
+                let known = flag == "v"
+                    || options.contains(&format!("pub {field}: "))
+                    || options.contains(&format!("    {field}, "));
+                assert!(known, "--{flag}");
+            }
+        }
+    }
 }
 
 /// Every path of a document that is no list and no empty object.
