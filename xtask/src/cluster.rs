@@ -3,14 +3,14 @@
 //! Control plane, one real node and hollow nodes, from Debian's packages and sources. What can be built once is kept in a
 //! cache; everything else lives in a state folder and goes with `down`. See `docs/real-cluster.md`.
 
-mod archive;
+pub(crate) mod archive;
 mod build;
 mod cgroups;
 mod cleanup;
 mod control_plane;
 mod footprint;
 mod hollow;
-mod images;
+pub(crate) mod images;
 mod kubectl;
 mod layout;
 mod mounts;

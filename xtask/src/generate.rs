@@ -1,5 +1,8 @@
 //! Files made from the code: written by `cargo xtask generate`, compared by a test.
 
+mod chart;
+mod values;
+
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result, ensure};
@@ -8,7 +11,8 @@ use kruise_core::features::{page, policy, rbac, webhooks};
 use serde_json::Value;
 
 /// Folders in which every file is generated.
-const FOLDERS: &[&str] = &["charts/kruise/crds", "config/policy", "config/rbac", "config/webhook"];
+const FOLDERS: &[&str] =
+    &["charts/kruise/crds", chart::FOLDER, "config/policy", "config/rbac", "config/webhook"];
 
 /// One generated file: its place in the checkout and its content.
 pub(crate) struct Generated {
@@ -27,6 +31,8 @@ pub(crate) fn all() -> Result<Vec<Generated>> {
     files.push(manifest("config/rbac/users.yaml", &rbac::user_roles())?);
     files.push(manifest("config/webhook/mutating.yaml", &[mutating])?);
     files.push(manifest("config/webhook/validating.yaml", &[validating])?);
+    files.extend(chart::templates()?);
+    files.push(values::readme(&crate::root()?)?);
     let head = "<!-- Made by `cargo xtask generate` from crates/core/src/features. Do not edit. -->\n\n";
     files.push(Generated {
         path: "docs/features.md".to_owned(),

@@ -4,6 +4,8 @@
 mod arrows;
 mod attack;
 mod bench;
+#[cfg(test)]
+mod chart;
 mod ci;
 #[cfg(test)]
 mod claims;
@@ -11,6 +13,7 @@ mod cluster;
 mod coverage;
 mod fuzz;
 mod generate;
+mod image;
 mod installation;
 mod summary;
 mod test;
@@ -38,6 +41,8 @@ enum Task {
     Ci,
     /// Write the files that are made from the code (CRDs).
     Generate,
+    /// Pack the images of manager and daemon as OCI archives, without Docker.
+    Image(image::Options),
     /// A real Kubernetes on this machine, from Debian's packages.
     #[command(subcommand)]
     Cluster(cluster::Command),
@@ -57,6 +62,7 @@ fn main() -> anyhow::Result<()> {
         Task::Test(options) => test::run(&root()?, &options),
         Task::Ci => ci::run(&root()?),
         Task::Generate => generate::run(&root()?),
+        Task::Image(options) => image::run(&root()?, &options),
         Task::Cluster(command) => cluster::run(command),
         Task::Coverage => coverage::run(&root()?),
         Task::Fuzz(options) => fuzz::run(&root()?, &options),

@@ -80,7 +80,7 @@ pub(crate) struct Blob {
 }
 
 impl Blob {
-    fn new(bytes: Vec<u8>) -> Self {
+    pub(crate) fn new(bytes: Vec<u8>) -> Self {
         let hex: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
         Self { digest: format!("sha256:{hex}"), bytes }
     }
