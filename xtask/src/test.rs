@@ -73,6 +73,9 @@ pub(crate) struct Options {
     /// Only play the scenarios of these test binaries on the real cluster, such as `cloneset`.
     #[arg(long, value_name = "BINARY")]
     only: Vec<String>,
+    /// Of the scenarios on the real cluster, only those with this manager: `own` (each starts one) or `shared`.
+    #[arg(long, value_name = "WHOSE")]
+    manager: Option<String>,
     /// Run only tests whose name contains this.
     filter: Option<String>,
 }
@@ -124,6 +127,9 @@ fn without_cluster(root: &Path, filter: Option<&str>) -> Result<()> {
 fn scenarios(root: &Path, options: &Options, kubeconfig: &Path) -> Result<()> {
     let mut outcome = Ok(());
     for round in &ROUNDS {
+        if options.manager.is_some() && options.manager.as_deref() != round.manager {
+            continue;
+        }
         let is_named = |test: &&str| options.only.iter().any(|only| only == test);
         let tests: Vec<&str> = match options.only.as_slice() {
             [] if round.long && !options.workloads => continue,
