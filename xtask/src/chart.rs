@@ -11,7 +11,7 @@ use std::{env, fs};
 
 use kruise_api::catalogue::CRDS;
 use kruise_api::gates::{self, Gates};
-use kruise_core::features::{Side, rbac, webhooks};
+use kruise_core::features::{Side, policy, rbac, webhooks};
 use kruise_core::migration::Goal;
 use serde_json::{Value, json};
 
@@ -224,6 +224,22 @@ fn roles_and_webhooks_follow_the_gates_as_the_programs_do() {
         );
         let external = gates.enabled(gates::Gate::EnableExternalCerts);
         assert_eq!(find(&chart, "Secret", "kruise-webhook-certs").is_none(), external, "{flag}");
+    }
+}
+
+#[test]
+fn the_policy_of_daemons_names_everything_that_any_gate_lets_them_write() {
+    if !has_helm("the_policy_of_daemons_names_everything_that_any_gate_lets_them_write") {
+        return;
+    }
+    let all = gates::TABLE.iter().fold(Gates::default(), |gates, entry| gates.with(entry.gate));
+    for expected in policy::objects(&all) {
+        let chart = rendered(&["--set", "crds.managed=false,featureGates=DaemonWatchingPod=false"]);
+        let (kind, name) = name(&expected);
+        assert_eq!(find(&chart, kind, name), Some(&expected));
+        let elsewhere = rendered(&["--set", "crds.managed=false,installation.namespace=ops"]);
+        let text = expected.to_string().replace("kruise-system", "ops");
+        assert_eq!(find(&elsewhere, kind, name).unwrap().to_string(), text);
     }
 }
 

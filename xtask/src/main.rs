@@ -39,7 +39,7 @@ enum Task {
     Test(test::Options),
     /// Run what must hold before a change lands: format, lints, dependencies, generated files, then `test`.
     Ci,
-    /// Write the files that are made from the code (CRDs).
+    /// Write the files that are made from the code: CRDs, roles, webhook configurations, templates of the chart.
     Generate,
     /// Pack the images of manager and daemon as OCI archives, without Docker.
     Image(image::Options),

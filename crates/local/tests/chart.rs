@@ -196,6 +196,58 @@ fn helm_installs_upgrades_and_uninstalls_without_losing_an_object_or_a_certifica
     });
 }
 
+/// A chart that stands in for an older one: the same objects without what ours adds, with certificates and an address in its
+/// own manifest, and CRDs that nobody marked to be kept.
+fn older_chart(lab: &Lab) -> String {
+    let values = "crds.keep=false,crds.storage=v1alpha1,flowControl.enabled=false,manager.pdb.enabled=false";
+    let template =
+        ["template", "kruise", "kruise", "--no-hooks", "--kube-version", "1.29.0", "--set", values];
+    let text = lab.helm(&template);
+    let secret = "kind: Secret\nmetadata:\n  name: kruise-webhook-certs\n";
+    assert!(text.contains(secret));
+    let text = text.replace(secret, &secret.replace("metadata:", "data:\n  tls.crt: Y2VydA==\nmetadata:"));
+    let folder = lab.home.path().join("older");
+    fs::create_dir_all(folder.join("templates")).unwrap();
+    fs::write(folder.join("Chart.yaml"), "apiVersion: v1\nname: kruise\nversion: 1.9.0\n").unwrap();
+    fs::write(folder.join("templates/all.yaml"), text).unwrap();
+    folder.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn an_older_release_is_taken_over_in_place_and_can_come_back() {
+    play("an_older_release_is_taken_over_in_place_and_can_come_back", |lab| {
+        lab.helm(&["install", "kruise", &older_chart(lab), "--take-ownership"]);
+        let bundle = json!({"spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": "Q0E="}}}}});
+        lab.patch(CLONE_SETS, &bundle);
+        let manager = ["-n", "kruise-system", "deployment", "kruise-controller-manager"];
+        let service = ["-n", "kruise-system", "service", "kruise-webhook-service"];
+        let same = || {
+            let (manager, service, crd) = (lab.get(&manager), lab.get(&service), lab.get(CLONE_SETS));
+            let uids = [&manager, &service, &crd].map(|object| object["metadata"]["uid"].clone());
+            let client = crd["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"].clone();
+            (uids, service["spec"]["clusterIP"].clone(), lab.get(SECRET)["data"].clone(), client)
+        };
+        let before = same();
+
+        // Helm would delete the CRDs, and so all objects, because nothing marks them to be kept.
+        let refused = lab.run("helm", &["upgrade", "kruise", "kruise", "--set", "crds.managed=false"], None);
+        let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(!refused.status.success() && error.contains("helm.sh/resource-policy=keep"), "{error}");
+
+        lab.helm(&["upgrade", "kruise", "kruise", "--reset-values", "--set", "crds.storage=v1alpha1"]);
+        assert_eq!(same(), before);
+        assert_eq!(lab.get(CLONE_SETS)["metadata"]["annotations"]["helm.sh/resource-policy"], "keep");
+
+        // A rollback renders nothing: what the older manifest lacks, such as authorities, is its manager's to add.
+        lab.helm(&["rollback", "kruise"]);
+        let after = same();
+        assert_eq!((after.0, after.1, after.2), (before.0, before.1, before.2));
+        let gone =
+            lab.run("kubectl", &["get", "-n", "kruise-system", "pdb", "kruise-controller-manager"], None);
+        assert!(!gone.status.success());
+    });
+}
+
 /// INSTALL-12, INSTALL-13.
 #[test]
 fn a_release_in_a_namespace_that_it_should_create_is_refused_with_what_to_do() {

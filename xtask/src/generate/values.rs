@@ -63,8 +63,8 @@ const HEAD: &str = "<!-- Made by `cargo xtask generate` from values.yaml. Do not
 
 # The chart `kruise`
 
-Manager, node daemon, CRDs, roles and webhooks. It needs Kubernetes 1.20 and Helm 3.5 or later. How to install, upgrade, take
-over from OpenKruise and uninstall is told in [docs/install.md](../../docs/install.md).
+Manager, node daemon, CRDs, roles and webhooks. It needs Kubernetes 1.20 and Helm 3.5 or later. See
+[docs/install.md](../../docs/install.md) for installing, upgrading, taking over from OpenKruise and uninstalling.
 
 Values files of OpenKruise's charts 1.0 to 1.9 are accepted as they are. A name that none of these charts knows is refused.
 
