@@ -13,7 +13,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
-    fleet::{Fleet, label, name, subset, subsets},
+    fleet::{Fleet, KINDS, label, name, subset, subsets},
     stage::{Stage, embedded_only, managed},
 };
 
@@ -126,33 +126,42 @@ embedded_only!(the_last_of_many_specs_wins, []);
 
 /// UNITED-34
 async fn a_deleted_object_takes_its_workloads_along_unless_asked_not_to(stage: &mut Stage) -> Outcome {
-    let fleet = Fleet::start(stage, "ud-orphans", "cloneSetTemplate", json!({"replicas": 3})).await;
-    let (children, pods) = (uids(&fleet.children().await), uids(&fleet.pods().await));
-    let revision = fleet.status().await["updatedRevision"].clone();
-    let api: Api<UnitedDeployment> = fleet.sandbox.api();
-    let orphan =
-        DeleteParams { propagation_policy: Some(PropagationPolicy::Orphan), ..DeleteParams::default() };
-    api.delete("web", &orphan).await.unwrap();
-    let gone = async || seen(api.get_opt("web").await.unwrap().is_none(), "still there");
-    fleet.sandbox.eventually("the object is gone", gone).await;
-    assert_eq!(uids(&fleet.children().await), children);
-    fleet.create(json!({"replicas": 3})).await;
-    fleet.settled().await;
-    assert_eq!((uids(&fleet.children().await), uids(&fleet.pods().await)), (children, pods));
-    assert_eq!(fleet.status().await["updatedRevision"], revision);
-    assert!(
-        fleet
-            .children()
-            .await
-            .iter()
-            .all(|one| one["metadata"]["ownerReferences"][0]["kind"] == "UnitedDeployment")
-    );
-    api.delete("web", &DeleteParams::background()).await.unwrap();
-    let look = async || {
-        let left = (fleet.children().await.len(), fleet.pods().await.len());
-        seen(left == (0, 0), format!("{left:?}"))
-    };
-    fleet.sandbox.eventually("workloads and pods are gone", look).await;
+    for field in KINDS {
+        let purpose = format!("ud-orphans-{}", field.to_lowercase());
+        let fleet = Fleet::start(stage, &purpose, field, json!({"replicas": 3})).await;
+        let (children, pods) = (uids(&fleet.children().await), uids(&fleet.pods().await));
+        let revision = fleet.status().await["updatedRevision"].clone();
+        let api: Api<UnitedDeployment> = fleet.sandbox.api();
+        let orphan =
+            DeleteParams { propagation_policy: Some(PropagationPolicy::Orphan), ..DeleteParams::default() };
+        api.delete("web", &orphan).await.unwrap();
+        let gone = async || seen(api.get_opt("web").await.unwrap().is_none(), "still there");
+        fleet.sandbox.eventually("the object is gone", gone).await;
+        let look = async || {
+            let now = fleet.children().await;
+            let free = now.iter().all(|one| one["metadata"]["ownerReferences"].is_null());
+            let same = (uids(&now), uids(&fleet.pods().await)) == (children.clone(), pods.clone());
+            seen(same && free, format!("{now:?}"))
+        };
+        fleet.sandbox.always("workloads and pods run on without it", Duration::from_secs(15), look).await;
+        fleet.create(json!({"replicas": 3})).await;
+        fleet.settled().await;
+        assert_eq!((uids(&fleet.children().await), uids(&fleet.pods().await)), (children, pods), "{field}");
+        assert_eq!(fleet.status().await["updatedRevision"], revision, "{field}");
+        let owner = fleet.web().await["metadata"]["uid"].clone();
+        for one in fleet.children().await.iter().chain(&fleet.revisions().await) {
+            assert_eq!(one["metadata"]["ownerReferences"][0]["uid"], owner, "{one}");
+        }
+        assert_eq!(fleet.revisions().await.len(), 1, "{field}");
+        // As kubectl asks for it.
+        api.delete("web", &DeleteParams::background()).await.unwrap();
+        let look = async || {
+            let left =
+                (fleet.children().await.len(), fleet.pods().await.len(), fleet.revisions().await.len());
+            seen(left == (0, 0, 0), format!("{left:?}"))
+        };
+        fleet.sandbox.eventually("workloads, pods and revisions are gone", look).await;
+    }
     Ok(())
 }
 managed!(a_deleted_object_takes_its_workloads_along_unless_asked_not_to, []);
@@ -214,7 +223,7 @@ embedded_only!(a_hand_made_number_is_undone, []);
 
 /// UNITED-31: a new manager finds everything as it should be and writes nothing.
 async fn a_new_manager_writes_nothing(stage: &mut Stage) -> Outcome {
-    for field in crate::fleet::KINDS {
+    for field in KINDS {
         let fleet =
             Fleet::start(stage, &format!("ud-rest-{}", field.to_lowercase()), field, json!({"replicas": 3}))
                 .await;

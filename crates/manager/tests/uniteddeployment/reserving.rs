@@ -2,7 +2,13 @@
 
 use std::time::Duration;
 
-use kruise_testkit::{Outcome, wait::seen};
+use k8s_openapi::api::core::v1::Pod;
+use kruise_api::uniteddeployment::v1beta1::UnitedDeployment;
+use kruise_testkit::{
+    Outcome,
+    wait::{Look, seen},
+};
+use kube::{Api, api::ListParams};
 use serde_json::{Value, json};
 
 use crate::{
@@ -49,7 +55,7 @@ async fn pods_that_hang_get_stand_ins(stage: &mut Stage) -> Outcome {
 }
 embedded_only!(pods_that_hang_get_stand_ins, []);
 
-/// UNITED-25, UNITED-28
+/// UNITED-25
 async fn stand_ins_go_when_the_pods_run(stage: &mut Stage) -> Outcome {
     let fleet = Fleet::prepare(stage, "ud-stand-ins", "cloneSetTemplate").await;
     fleet.cordon("hollow-0", true).await;
@@ -82,6 +88,58 @@ async fn stand_ins_go_when_the_pods_run(stage: &mut Stage) -> Outcome {
 }
 embedded_only!(stand_ins_go_when_the_pods_run, []);
 
+/// What an autoscaler does: it counts the pods that the selector of the scale finds, compares how much they use with what they
+/// should use, and writes the number that would be right. Returns how many it counted.
+async fn autoscale(fleet: &Fleet, used: i32, wanted: i32) -> i32 {
+    let api: Api<UnitedDeployment> = fleet.sandbox.api();
+    let pods: Api<Pod> = fleet.sandbox.api();
+    let count = async || {
+        let status = api.get_scale("web").await.unwrap().status.unwrap();
+        let chosen = ListParams::default().labels(&status.selector.unwrap());
+        let found = pods.list(&chosen).await.unwrap().items;
+        let found = found.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none()).count();
+        match i32::try_from(found).unwrap() {
+            found if found == status.replicas => Look::Yes(found),
+            found => Look::No(format!("{found} pods, {} replicas", status.replicas)),
+        }
+    };
+    let what = "the pods that the selector finds are those that the scale reports";
+    let counted = fleet.sandbox.eventually(what, count).await;
+    fleet.scale((counted * used + wanted - 1) / wanted).await;
+    counted
+}
+
+/// UNITED-28: pods that are kept while they wait are not counted, although the workloads have them.
+async fn an_autoscaler_counts_no_pod_that_waits(stage: &mut Stage) -> Outcome {
+    for field in ["cloneSetTemplate", "deploymentTemplate"] {
+        let fleet = Fleet::prepare(stage, &format!("ud-autoscaler-{}", field.to_lowercase()), field).await;
+        fleet.create(spec(2, 5, 1, ["nowhere", "zone-b", "zone-c"])).await;
+        let is_settled = async |running: i64| {
+            fleet
+                .until("the pods are counted", |web| {
+                    let status = &web["status"];
+                    [&status["readyReplicas"], &status["replicas"]] == [&json!(running), &json!(running)]
+                })
+                .await;
+        };
+        fleet.divided("2/2/0").await;
+        is_settled(2).await;
+        assert_eq!(fleet.pods().await.len(), 4);
+        // They use twice as much as they should.
+        assert_eq!(autoscale(&fleet, 100, 50).await, 2);
+        fleet.divided("2/4/0").await;
+        is_settled(4).await;
+        // They use what they should: nothing changes.
+        assert_eq!(autoscale(&fleet, 50, 50).await, 4);
+        fleet.stays("2/4/0", Duration::from_secs(30)).await;
+        assert_eq!(autoscale(&fleet, 25, 50).await, 4);
+        fleet.divided("2/2/0").await;
+        is_settled(2).await;
+    }
+    Ok(())
+}
+embedded_only!(an_autoscaler_counts_no_pod_that_waits, []);
+
 /// UNITED-27: who has just recovered is not trusted with new pods until they run.
 async fn new_pods_of_a_recovered_subset_are_tried_first(stage: &mut Stage) -> Outcome {
     let fleet = Fleet::prepare(stage, "ud-recovers", "cloneSetTemplate").await;
@@ -108,6 +166,33 @@ async fn new_pods_of_a_recovered_subset_are_tried_first(stage: &mut Stage) -> Ou
     Ok(())
 }
 embedded_only!(new_pods_of_a_recovered_subset_are_tried_first, []);
+
+/// How many reconciles of UnitedDeployments there were.
+async fn reconciles(stage: &Stage) -> u64 {
+    let metrics = stage.metrics().await;
+    let own = metrics.lines().filter(|line| {
+        line.starts_with("controller_runtime_reconcile_total") && line.contains("uniteddeployment-controller")
+    });
+    own.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
+}
+
+/// Durations of zero keep nobody busy: not while pods wait, and not while a workload cannot be written.
+async fn durations_of_zero_are_no_busy_loop(stage: &mut Stage) -> Outcome {
+    for reserves in [true, false] {
+        let fleet = Fleet::prepare(stage, &format!("ud-zero-{reserves}"), "cloneSetTemplate").await;
+        let mut spec = spec(2, 0, 0, ["nowhere", "zone-b", "zone-c"]);
+        spec["topology"]["scheduleStrategy"]["adaptive"]["reserveUnschedulablePods"] = json!(reserves);
+        fleet.create(spec).await;
+        fleet.until("two pods are ready", |web| web["status"]["readyReplicas"] == 2).await;
+        let before = reconciles(stage).await;
+        stage.sim().advance(Duration::from_secs(100)).await;
+        let passes = reconciles(stage).await - before;
+        assert!(passes < 1_500, "{passes} reconciles in 100 seconds");
+        fleet.change(json!({"topology": {"scheduleStrategy": null}})).await;
+    }
+    Ok(())
+}
+embedded_only!(durations_of_zero_are_no_busy_loop, []);
 
 /// UNITED-24: on a real cluster.
 async fn a_pod_without_a_node_gets_a_stand_in(stage: &mut Stage) -> Outcome {

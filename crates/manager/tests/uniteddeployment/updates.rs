@@ -74,26 +74,28 @@ async fn clone_sets_are_updated_by_partition(stage: &mut Stage) -> Outcome {
 }
 managed!(clone_sets_are_updated_by_partition, []);
 
-/// UNITED-14
+/// UNITED-14: ten old revisions, the newest ones, besides the one that is used.
 async fn old_revisions_are_limited(stage: &mut Stage) -> Outcome {
     for field in KINDS {
         let purpose = format!("ud-history-{}", field.to_lowercase());
         let fleet =
-            Fleet::start(stage, &purpose, field, json!({"replicas": 3, "revisionHistoryLimit": 2})).await;
-        for number in 2..7 {
+            Fleet::start(stage, &purpose, field, json!({"replicas": 3, "revisionHistoryLimit": 10})).await;
+        for number in 2..=13 {
             fleet.set_image(&format!("app:v{number}")).await;
             fleet
                 .until("the revision is there", |web| {
                     web["status"]["observedGeneration"] == web["metadata"]["generation"]
                 })
                 .await;
-            fleet.settled().await;
         }
+        fleet.settled().await;
         let look = async || {
-            let left = fleet.revisions().await.len();
-            seen(left <= 3, format!("{left} revisions"))
+            let revisions = fleet.revisions().await;
+            let mut numbers: Vec<i64> = revisions.iter().filter_map(|one| one["revision"].as_i64()).collect();
+            numbers.sort_unstable();
+            seen(numbers == (3..=13).collect::<Vec<_>>(), format!("{field}: {numbers:?}"))
         };
-        fleet.sandbox.eventually("old revisions are deleted", look).await;
+        fleet.sandbox.eventually("old revisions are deleted, the oldest first", look).await;
     }
     Ok(())
 }
