@@ -87,8 +87,8 @@ async fn old_revisions_are_limited(stage: &mut Stage) -> Outcome {
                     web["status"]["observedGeneration"] == web["metadata"]["generation"]
                 })
                 .await;
-            fleet.settled().await;
         }
+        fleet.settled().await;
         let look = async || {
             let revisions = fleet.revisions().await;
             let mut numbers: Vec<i64> = revisions.iter().filter_map(|one| one["revision"].as_i64()).collect();
