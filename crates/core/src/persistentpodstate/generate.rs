@@ -6,7 +6,7 @@ use kruise_api::{
 };
 use serde_json::{Value, json};
 
-use super::{PERSISTENT_POD_STATE, Set, annotations, reference};
+use super::{PERSISTENT_POD_STATE, Set, Target as Workload, annotations, reference};
 use crate::{
     effect::{Effect, Event, Level, Patch, Target},
     merge_patch,
@@ -59,6 +59,8 @@ pub fn generate(state: Option<&PersistentPodState>, sets: &[Set]) -> Generated {
         let spec = serde_json::to_value(spec).unwrap_or_default();
         match state {
             Some(state) if is_own => found.effect = change(state, spec),
+            // The garbage collector deletes it, and its end wakes the workload.
+            Some(state) if is_left_behind(set, state) => {}
             Some(state) => found.conflicts.push(conflict(set, state)),
             // The other one finds the object of the first when that is there.
             None if found.effect.is_some() => {}
@@ -73,6 +75,12 @@ pub fn generate(state: Option<&PersistentPodState>, sets: &[Set]) -> Generated {
 
 fn controls(set: &Set, state: &PersistentPodState) -> bool {
     controller(state).is_some_and(|owner| owner.uid == set.metadata.uid)
+}
+
+/// Whether an object belongs to a workload that was deleted, and had the name of this one.
+fn is_left_behind(set: &Set, state: &PersistentPodState) -> bool {
+    controller(state)
+        .is_some_and(|owner| Workload::owner(&owner) == set.target() && owner.uid != set.metadata.uid)
 }
 
 fn controller(state: &PersistentPodState) -> Option<Owner> {

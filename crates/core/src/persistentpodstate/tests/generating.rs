@@ -120,6 +120,14 @@ fn an_object_of_somebody_else_is_left_alone_and_reported() {
     assert_eq!(found.conflicts[0].wait.1, owned);
 }
 
+/// A workload that was created again soon after its deletion still finds the object of the one before, until the garbage collector
+/// has deleted it.
+#[test]
+fn an_object_that_a_namesake_left_behind_is_no_conflict() {
+    let again = set("another-uid", json!({AUTO: "true", REQUIRED: "zone"}));
+    assert_eq!(generate(Some(&own(json!({}))), &[again]), Generated::default());
+}
+
 #[test]
 fn a_workload_without_topology_changes_nothing() {
     let hollow = set("set-uid", json!({AUTO: "true", REQUIRED: " , ", NOTED: "ip"}));
