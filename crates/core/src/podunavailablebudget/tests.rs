@@ -2,3 +2,4 @@ mod admission;
 mod counting;
 mod kit;
 mod race;
+mod recorded;
