@@ -3,3 +3,4 @@ mod counting;
 mod kit;
 mod race;
 mod recorded;
+mod turns;
