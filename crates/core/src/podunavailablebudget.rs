@@ -21,6 +21,7 @@ mod status;
 mod step;
 #[cfg(test)]
 mod tests;
+mod turns;
 pub mod validate;
 
 pub use admit::{Asked, Recount, Verdict, admit, is_exempt};
@@ -33,6 +34,7 @@ pub use refusal::{Refusal, is_by_budget};
 pub use relation::{chosen, is_on, matches, may_cover, relate, related, stamp};
 pub use status::status_write;
 pub use step::{Disruption, disruption};
+pub use turns::{OTHERS_FIRST, Turns};
 
 use kruise_api::podunavailablebudget::v1beta1::PodUnavailableBudget;
 

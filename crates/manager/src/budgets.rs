@@ -15,8 +15,8 @@ use kruise_core::{
     object::{ObjectKey, Resource},
     pod::Pod,
     podunavailablebudget::{
-        Asked, Budget, Kind, POD_UNAVAILABLE_BUDGET, Recount, Refusal, Verdict, admit, counted, is_exempt,
-        related, status_write,
+        Asked, Budget, Kind, POD_UNAVAILABLE_BUDGET, Recount, Refusal, Turns, Verdict, admit, counted,
+        is_exempt, related, status_write,
     },
 };
 use kruise_runtime::{
@@ -49,6 +49,8 @@ struct Inner {
     /// Who waits for budgets, by the kind of the object that waits.
     waiters: Mutex<BTreeMap<Resource, Waiting>>,
     slots: Mutex<BTreeMap<ObjectKey, Arc<Slot>>>,
+    /// When this process began: what times between records are counted from.
+    began: Instant,
 }
 
 /// What is known of one budget besides the cache.
@@ -58,6 +60,8 @@ struct Slot {
     turn: Turn<Option<Instant>>,
     /// What this process wrote or read last, until the cache shows it.
     newest: Mutex<Option<Arc<PodUnavailableBudget>>>,
+    /// How records ended, and the version of the status that showed it last.
+    turns: Mutex<(String, Turns)>,
 }
 
 impl fmt::Debug for Budgets {
@@ -102,15 +106,30 @@ pub struct Wish<'a> {
 impl Budgets {
     /// Those of these caches.
     pub fn follow(caches: &Caches) -> Self {
-        let inner =
-            Arc::new(Inner { caches: caches.clone(), waiters: Mutex::default(), slots: Mutex::default() });
+        let inner = Arc::new(Inner {
+            caches: caches.clone(),
+            waiters: Mutex::default(),
+            slots: Mutex::default(),
+            began: Instant::now(),
+        });
         // The caches must not keep alive what keeps them alive.
         let told: Weak<Inner> = Arc::downgrade(&inner);
         caches.budgets.subscribe(move |change| {
-            if change.new.is_none()
-                && let Some(inner) = told.upgrade()
-            {
+            let Some(inner) = told.upgrade() else { return };
+            let Some(new) = &change.new else {
                 lock(&inner.slots).remove(&change.key);
+                return;
+            };
+            let Ok(budget) = &new.object else { return };
+            let known = lock(&inner.slots).get(&change.key).cloned();
+            match known {
+                Some(slot) => inner.see(&change.key, &slot, budget),
+                // Only how records end is of interest.
+                None if has_records(budget) => {
+                    let slot = lock(&inner.slots).entry(change.key.clone()).or_default().clone();
+                    inner.see(&change.key, &slot, budget);
+                }
+                None => {}
             }
         });
         Self(inner)
@@ -186,7 +205,9 @@ impl Budgets {
             if budget.is_deleting() {
                 return Answered::Go { is_taken: false };
             }
-            let status = match verdict(shared, &budget, wish) {
+            self.0.see(key, slot, &known);
+            let others_first = lock(&slot.turns).1.others_first(wish.pod, self.0.began.elapsed());
+            let status = match verdict(shared, &budget, wish, others_first) {
                 Verdict::Free => return Answered::Go { is_taken: false },
                 Verdict::Take(status) => status,
                 Verdict::Open => {
@@ -219,7 +240,12 @@ impl Budgets {
             }
             match effects::once(&shared.client, &write, left).await {
                 Ok(version) => {
-                    self.remember(slot, &known, &status, version);
+                    if wish.record == Kind::Unavailable {
+                        lock(&slot.turns).1.updates(wish.pod);
+                    }
+                    if let Some(taken) = remember(slot, &known, &status, version) {
+                        self.0.see(key, slot, &taken);
+                    }
                     return Answered::Go { is_taken: true };
                 }
                 Err(Why::Refused { code: 404, .. }) => {
@@ -281,26 +307,48 @@ impl Budgets {
         lock(&slot.newest).clone_from(&read);
         Ok(read)
     }
+}
 
-    fn remember(
-        &self,
-        slot: &Slot,
-        before: &PodUnavailableBudget,
-        status: &Status,
-        version: Option<kruise_core::text::Text>,
-    ) {
-        let newest = version.map(|version| {
-            let mut newest = before.clone();
-            newest.metadata.resource_version = Some(version.into());
-            newest.status = Some(status.clone());
-            Arc::new(newest)
-        });
-        *lock(&slot.newest) = newest;
+impl Inner {
+    /// Learns from a state of a budget how its records ended. What is older than what was seen says nothing.
+    fn see(&self, key: &ObjectKey, slot: &Slot, budget: &PodUnavailableBudget) {
+        let mut turns = lock(&slot.turns);
+        let version = version_of(budget);
+        if version::reached(&turns.0, version) {
+            return;
+        }
+        version.clone_into(&mut turns.0);
+        let pod = |name: &str| {
+            self.caches.pods.get(&ObjectKey { namespace: key.namespace.clone(), name: name.into() })
+        };
+        turns.1.see(&budget.status.clone().unwrap_or_default(), pod, self.began.elapsed());
     }
 }
 
+fn has_records(budget: &PodUnavailableBudget) -> bool {
+    let status = budget.status.as_ref();
+    status.is_some_and(|status| !status.disrupted_pods.is_empty() || !status.unavailable_pods.is_empty())
+}
+
+/// Keeps what was written until the cache shows it.
+fn remember(
+    slot: &Slot,
+    before: &PodUnavailableBudget,
+    status: &Status,
+    version: Option<kruise_core::text::Text>,
+) -> Option<Arc<PodUnavailableBudget>> {
+    let newest = version.map(|version| {
+        let mut newest = before.clone();
+        newest.metadata.resource_version = Some(version.into());
+        newest.status = Some(status.clone());
+        Arc::new(newest)
+    });
+    lock(&slot.newest).clone_from(&newest);
+    newest
+}
+
 /// Decides. Pods are only counted where the status would let one go: that is seldom, and refusals are many.
-fn verdict(shared: &Shared, budget: &Budget, wish: &Wish<'_>) -> Verdict {
+fn verdict(shared: &Shared, budget: &Budget, wish: &Wish<'_>, others_first: bool) -> Verdict {
     let asked = Asked {
         pod: wish.pod,
         operation: wish.operation,
@@ -308,6 +356,7 @@ fn verdict(shared: &Shared, budget: &Budget, wish: &Wish<'_>) -> Verdict {
         dry_run: wish.dry_run,
         gates: &shared.settings.gates,
         recount: None,
+        others_first,
         now: shared.settings.clock.now(),
     };
     let status = budget.status();
@@ -400,10 +449,15 @@ impl Budgets {
         Some((key, refusal.waits(std::slice::from_ref(&pod.metadata.name))))
     }
 
-    /// Whether the budget of a pod has nothing left, as far as is known.
+    /// Whether the budget of a pod has nothing left for it, as far as is known.
     pub fn is_used_up(&self, pod: &Pod) -> bool {
-        let newest = self.of(pod).and_then(|key| self.newest(&key).ok().flatten());
-        newest.is_some_and(|budget| allowed(&budget) <= 0)
+        let Some(key) = self.of(pod) else { return false };
+        let Some(budget) = self.newest(&key).ok().flatten() else { return false };
+        let slot = lock(&self.0.slots).get(&key).cloned();
+        let others_first =
+            slot.is_some_and(|slot| lock(&slot.turns).1.others_first(pod, self.0.began.elapsed()));
+        let is_limited = budget.status.as_ref().is_some_and(|status| status.desired_available != 0);
+        allowed(&budget) <= i32::from(others_first && is_limited)
     }
 
     fn of(&self, pod: &Pod) -> Option<ObjectKey> {

@@ -26,6 +26,8 @@ pub struct Asked<'a> {
     pub gates: &'a Gates,
     /// How the pods of the budget look to this process, if it can tell: the status may be old.
     pub recount: Option<Recount>,
+    /// The pod had a share and did not use it: the last one is for others ([`Turns`](super::Turns)).
+    pub others_first: bool,
     /// The time.
     pub now: Timestamp,
 }
@@ -98,6 +100,9 @@ pub fn admit(budget: &Budget, asked: &Asked<'_>) -> Verdict {
     // record renewed, one that something else refuses all the time would hold its share for ever.
     if allowed <= 0 || paid.is_some() {
         return Verdict::Refuse(Box::new(Refusal::used_up(budget, &status, available, desired)));
+    }
+    if asked.others_first && allowed == 1 {
+        return Verdict::Refuse(Box::new(Refusal::out_of_turn(budget, &status, available, desired)));
     }
     if status.disrupted_pods.len() + status.unavailable_pods.len() > records::MOST {
         return Verdict::Refuse(Box::new(Refusal::too_many(budget, &status, available, desired)));

@@ -90,6 +90,11 @@ fn covers(status: &Status, pod: &Pod) -> bool {
         .any(|kind| kind.of(status).get(pod.metadata.name.as_str()).is_some_and(|at| is_about(at.0)))
 }
 
+/// Whether a pod that a record is about is there as before: neither deleted nor another one of the same name.
+pub(super) fn is_waiting(pod: &Pod, at: Timestamp) -> bool {
+    pod.is_active() && made(pod).is_none_or(|made| made <= seconds(at))
+}
+
 /// How many of the pods are available, those with a record left out.
 pub fn counted(status: &Status, pods: &[Arc<Pod>]) -> usize {
     pods.iter().filter(|pod| is_available(pod) && !covers(status, pod)).count()
@@ -107,8 +112,7 @@ enum Fate {
 }
 
 fn fate(kind: Kind, at: Timestamp, pod: Option<&Pod>, now: Timestamp) -> Fate {
-    let is_own = |pod: &&Pod| pod.is_active() && made(pod).is_none_or(|made| made <= seconds(at));
-    let is_there = pod.filter(is_own).is_some();
+    let is_there = pod.is_some_and(|pod| is_waiting(pod, at));
     let window = if is_there { kind.window().max(STAYS_FOR) } else { STAYS_FOR };
     let left = window.saturating_sub(now.duration_since(at));
     match (left > SignedDuration::ZERO, is_there) {

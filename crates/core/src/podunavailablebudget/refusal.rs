@@ -25,12 +25,19 @@ pub struct Refusal {
     total: i64,
     /// Pods that were let go and did not go yet, with the time.
     waiting: Vec<(Text, Timestamp)>,
+    /// The pod had a share and did not use it.
+    is_out_of_turn: bool,
 }
 
 impl Refusal {
     /// The budget is used up.
     pub(super) fn used_up(budget: &Budget, status: &Status, available: i64, desired: i64) -> Self {
         Self::new(budget, status, available, desired, "pub unavailable allowed is negative")
+    }
+
+    /// What is left is for others first: the pod had a share and did not use it.
+    pub(super) fn out_of_turn(budget: &Budget, status: &Status, available: i64, desired: i64) -> Self {
+        Self { is_out_of_turn: true, ..Self::used_up(budget, status, available, desired) }
     }
 
     /// More records than a status should hold.
@@ -74,6 +81,7 @@ impl Refusal {
             desired,
             total: status.total_replicas.into(),
             waiting,
+            is_out_of_turn: false,
         }
     }
 
@@ -95,6 +103,11 @@ impl Refusal {
                 named.map(|(pod, at)| format!("{pod} (since {})", written(*at))).collect();
             let message = format!("admitted and not seen yet: {}", and_more(named, self.waiting.len()));
             causes.push(Cause { reason: "PodsBeingDisrupted", message });
+        }
+        if self.is_out_of_turn {
+            let message =
+                "an earlier permission for this pod ran out unused; other pods go first, try again later";
+            causes.push(Cause { reason: "OtherPodsFirst", message: message.to_owned() });
         }
         causes
     }

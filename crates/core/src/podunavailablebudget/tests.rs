@@ -2,3 +2,5 @@ mod admission;
 mod counting;
 mod kit;
 mod race;
+mod recorded;
+mod turns;

@@ -48,15 +48,20 @@ pub fn controller(shared: &Shared) -> Controller {
         })
         .wake(&caches.pods, move |change, wake| {
             let (old, new) = (change.old.as_deref(), change.new.as_deref());
-            podunavailablebudget::wakes(old, new).into_iter().for_each(&mut *wake);
+            let named = podunavailablebudget::wakes(old, new);
+            // A pod is protected by one budget, and may be counted by others. At the start all budgets are counted anyway.
+            let is_news = !named.is_empty() && !change.initial;
+            named.into_iter().for_each(&mut *wake);
             // A pod that names no budget may be one that admission did not see, and other labels may make it one of another budget.
-            let Some(pod) = new else { return };
+            let Some(pod) = new.or(old) else { return };
             let has_other_labels = old.is_some_and(|old| old.metadata.labels != pod.metadata.labels);
             let is_open = podunavailablebudget::related(&pod.metadata.annotations).is_none();
-            if has_other_labels || old.is_none() && is_open {
+            if is_news || has_other_labels || old.is_none() && is_open {
                 let stored = of_pods.budgets.in_namespace(&change.key.namespace);
                 let budgets = stored.iter().filter_map(|stored| stored.object.as_ref().ok());
-                let about = budgets.filter(|budget| podunavailablebudget::may_cover(budget, pod));
+                let pods = || old.into_iter().chain(new);
+                let about =
+                    budgets.filter(|budget| pods().any(|pod| podunavailablebudget::may_cover(budget, pod)));
                 about.for_each(|budget| wake(podunavailablebudget::reference(budget).key));
             }
         });

@@ -15,7 +15,16 @@ fn counted(allowed: i32) -> Value {
 
 fn asked<'a>(pod: &'a Pod, operation: &'a Operation, gates: &'a Gates) -> Asked<'a> {
     let record = Kind::of_operation(operation);
-    Asked { pod, operation, record, dry_run: false, gates, recount: None, now: after(100) }
+    Asked {
+        pod,
+        operation,
+        record,
+        dry_run: false,
+        gates,
+        recount: None,
+        others_first: false,
+        now: after(100),
+    }
 }
 
 fn verdict(spec: Value, status: Value, pod: &Pod, operation: Operation) -> Verdict {

@@ -137,6 +137,7 @@ impl World {
                 dry_run: false,
                 gates: &gates,
                 recount,
+                others_first: false,
                 now: self.time(),
             };
             match admit(&budget, &asked) {
