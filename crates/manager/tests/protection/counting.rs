@@ -294,3 +294,28 @@ async fn pods_without_controllers_add_nothing(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 managed!(pods_without_controllers_add_nothing, super::NO_FLAGS);
+
+/// A pod is protected by one budget and may be counted by others: these follow it, too. A budget that counted it as down
+/// refused for ever.
+async fn a_budget_follows_pods_that_another_one_protects(stage: &mut Stage) -> Outcome {
+    let scene = Scene::prepare(stage, "shared").await;
+    for (name, label, most) in [("a", "app", 2), ("b", "tier", 1)] {
+        let labels = json!({"matchLabels": {label: "web"}});
+        let spec = json!({"selector": labels, "maxUnavailable": most, "protectTotalReplicas": 2});
+        scene.create_budget(name, spec).await;
+    }
+    let both = json!({"metadata": {"labels": {"tier": "web"}}});
+    scene.create_pod("of-both", both.clone()).await;
+    let front = json!({"metadata": {"labels": {"app": null, "tier": "web"}}});
+    scene.create_pod("of-b", front).await;
+    for _ in 0..2 {
+        scene.until_numbers("b", [1, 2, 1, 2]).await;
+        scene.delete_with("of-both", DeleteParams::default().grace_period(0)).await.unwrap();
+        scene.until_numbers("b", [0, 1, 1, 2]).await;
+        refused(scene.delete("of-b").await, 403);
+        scene.create_pod("of-both", both.clone()).await;
+    }
+    scene.until_numbers("b", [1, 2, 1, 2]).await;
+    Ok(())
+}
+managed!(a_budget_follows_pods_that_another_one_protects, super::NO_FLAGS);

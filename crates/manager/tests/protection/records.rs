@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Pod};
+use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Pod, policy::v1::PodDisruptionBudget};
 use kruise_testkit::{
     Outcome,
     wait::{Look, seen},
@@ -160,44 +160,97 @@ async fn a_record_survives_the_manager_that_wrote_it(stage: &mut Stage) -> Outco
 }
 embedded_only!(a_record_survives_the_manager_that_wrote_it, super::NO_FLAGS);
 
-/// PROTECTION-13: a drain that something else holds up asks again and again. Its share goes back all the same.
-async fn a_drain_that_others_hold_up_keeps_no_share(stage: &mut Stage) -> Outcome {
-    let scene = Scene::start(stage, "stuck", 3, json!({"maxUnavailable": 1})).await;
-    scene.until_numbers("web", [1, 3, 2, 3]).await;
-    let pods = scene.serving().await;
-    let native = json!({"metadata": {"name": "one"}, "spec": {"minAvailable": 1,
-        "selector": {"matchLabels": {"drained": "yes"}}}});
-    scene.patch_pod(&pods[0], json!({"metadata": {"labels": {"drained": "yes"}}})).await.unwrap();
-    let _: k8s_openapi::api::policy::v1::PodDisruptionBudget = scene.sandbox.create(native).await;
-    let look = async || {
-        let status =
-            scene.sandbox.get::<k8s_openapi::api::policy::v1::PodDisruptionBudget>("one").await.status;
-        seen(status.as_ref().is_some_and(|status| status.current_healthy == 1), format!("{status:?}"))
-    };
-    scene.sandbox.eventually("the other budget counts", look).await;
-    let began = Instant::now();
-    let evicting = async {
-        loop {
-            let answer = scene.evict(&pods[0]).await;
-            assert!(answer.as_ref().is_err_and(|text| text.starts_with("429 ")), "{answer:?}");
-            // Not in step with the time of a record: who asks in the moment in which it ends gets it first, again and again.
-            tokio::time::sleep(Duration::from_secs(7)).await;
-        }
-    };
-    let deleting = async {
-        // The first eviction has the share.
-        tokio::time::sleep(Duration::from_millis(2500)).await;
-        while scene.delete(&pods[1]).await.is_err() {
-            assert!(began.elapsed() < Duration::from_secs(120), "the share never goes back");
-            tokio::time::sleep(Duration::from_secs(1)).await;
-        }
-    };
-    tokio::select! {
-        () = evicting => {}
-        () = deleting => {}
+/// A drain of the first pod that a PodDisruptionBudget holds up.
+struct Stuck {
+    scene: Scene,
+    pod: String,
+}
+
+impl Stuck {
+    async fn start(stage: &Stage, purpose: &str) -> Self {
+        let scene = Scene::start(stage, purpose, 3, json!({"maxUnavailable": 1})).await;
+        scene.until_numbers("web", [1, 3, 2, 3]).await;
+        let pod = scene.serving().await.remove(0);
+        let native = json!({"metadata": {"name": "one"}, "spec": {"minAvailable": 1,
+            "selector": {"matchLabels": {"drained": "yes"}}}});
+        scene.patch_pod(&pod, json!({"metadata": {"labels": {"drained": "yes"}}})).await.unwrap();
+        let _: PodDisruptionBudget = scene.sandbox.create(native).await;
+        let look = async || {
+            let status = scene.sandbox.get::<PodDisruptionBudget>("one").await.status;
+            seen(status.as_ref().is_some_and(|status| status.current_healthy == 1), format!("{status:?}"))
+        };
+        scene.sandbox.eventually("the other budget counts", look).await;
+        Self { scene, pod }
     }
-    assert!(began.elapsed() < Duration::from_secs(45), "{:?}", began.elapsed());
-    scene.until_event(&format!("Pod/{}", pods[0]), "NotDeleted").await;
+
+    /// Evicts the pod again and again until somebody else, who starts a little later, has deleted another one. Returns how long
+    /// that took.
+    async fn lets_others_through(&self, every: Duration, other: Duration) -> Duration {
+        let scene = &self.scene;
+        let began = Instant::now();
+        let evicting = async {
+            loop {
+                let answer = scene.evict(&self.pod).await;
+                assert!(answer.as_ref().is_err_and(|text| text.starts_with("429 ")), "{answer:?}");
+                tokio::time::sleep(every).await;
+            }
+        };
+        let deleting = async {
+            // The first eviction has the share.
+            tokio::time::sleep(Duration::from_millis(2500)).await;
+            let pod = scene.serving().await.into_iter().find(|name| *name != self.pod).unwrap();
+            while scene.delete(&pod).await.is_err() {
+                assert!(began.elapsed() < Duration::from_secs(120), "the share never goes back: {every:?}");
+                tokio::time::sleep(other).await;
+            }
+        };
+        tokio::select! {
+            () = evicting => {}
+            () = deleting => {}
+        }
+        began.elapsed()
+    }
+
+    /// Evicts the pod until that succeeds.
+    async fn ends(&self, every: Duration) {
+        let began = Instant::now();
+        while let Err(text) = self.scene.evict(&self.pod).await {
+            assert!(text.starts_with("429 ") && began.elapsed() < Duration::from_secs(60), "{text}");
+            tokio::time::sleep(every).await;
+        }
+    }
+}
+
+/// PROTECTION-13: a drain that something else holds up asks again and again, at the interval of kubectl. Its share goes back
+/// all the same, to somebody else; when nothing holds it up any more it ends.
+async fn a_drain_that_others_hold_up_keeps_no_share(stage: &mut Stage) -> Outcome {
+    let stuck = Stuck::start(stage, "stuck").await;
+    let every = Duration::from_secs(5);
+    let took = stuck.lets_others_through(every, Duration::from_secs(1)).await;
+    assert!(took < Duration::from_secs(45), "{took:?}");
+    stuck.scene.until_event(&format!("Pod/{}", stuck.pod), "NotDeleted").await;
+    stuck.scene.sandbox.delete::<PodDisruptionBudget>("one").await;
+    stuck.ends(every).await;
     Ok(())
 }
 managed!(a_drain_that_others_hold_up_keeps_no_share, super::NO_FLAGS);
+
+/// PROTECTION-13: the same at every interval: a client in step with the end of its own record once got the share each time.
+async fn a_drain_lets_others_through_at_every_interval(stage: &mut Stage) -> Outcome {
+    let stuck = Stuck::start(stage, "intervals").await;
+    let slow = [(5, 5), (5, 10), (10, 5), (10, 10), (4, 10)];
+    for (every, other) in (1..=10).map(|every| (every, 11 - every)).chain(slow) {
+        let took = stuck.lets_others_through(Duration::from_secs(every), Duration::from_secs(other)).await;
+        assert!(
+            took < Duration::from_secs(35),
+            "evictions every {every} s, deletions every {other} s: {took:?}"
+        );
+        stuck.scene.ready(3).await;
+        stuck.scene.until_numbers("web", [1, 3, 2, 3]).await;
+        stuck.scene.until("web", "the records are gone", |budget| records(budget) == 0).await;
+    }
+    stuck.scene.sandbox.delete::<PodDisruptionBudget>("one").await;
+    stuck.ends(Duration::from_secs(5)).await;
+    Ok(())
+}
+embedded_only!(a_drain_lets_others_through_at_every_interval, super::NO_FLAGS);
