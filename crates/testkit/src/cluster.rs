@@ -50,6 +50,7 @@ pub struct Cluster {
 
 struct Shared {
     client: Client,
+    once: Client,
     backend: Backend,
     version: String,
     writes: Writes,
@@ -95,23 +96,40 @@ impl Cluster {
             .await
             .map_err(|error| unusable(chain(&error)))?;
         let writes = Writes::default();
-        let builder = ClientBuilder::try_from(config).map_err(|error| unusable(chain(&error)))?;
-        let client = builder.with_layer(&writes).build();
-        Self::new(client, Backend::Real, writes)
-            .await
-            .map_err(|error| Error::Unreachable { path, problem: chain(&error) })
+        let client = |config| {
+            let builder = ClientBuilder::try_from(config).map_err(|error| unusable(chain(&error)))?;
+            Ok(builder.with_layer(&writes).build())
+        };
+        let mut without_retries = config.clone();
+        without_retries.default_retry = false;
+        let once = client(without_retries)?;
+        let client = client(config)?;
+        let unreachable =
+            |error: kube::Error| Error::Unreachable { path: path.clone(), problem: chain(&error) };
+        let version = client.apiserver_version().await.map_err(unreachable)?.git_version;
+        let sandboxes = Mutex::default();
+        let shared =
+            Shared { client, once, backend: Backend::Real, version, writes: writes.clone(), sandboxes };
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// A cluster behind any client.
     pub async fn new(client: Client, backend: Backend, writes: Writes) -> Result<Self, kube::Error> {
         let version = client.apiserver_version().await?.git_version;
-        let shared = Shared { client, backend, version, writes, sandboxes: Mutex::default() };
+        let once = client.clone();
+        let shared = Shared { client, once, backend, version, writes, sandboxes: Mutex::default() };
         Ok(Self { shared: Arc::new(shared) })
     }
 
     /// The client of this cluster.
     pub fn client(&self) -> Client {
         self.shared.client.clone()
+    }
+
+    /// A client that sends each request once. The usual one tries again for minutes after 429, which an eviction that a
+    /// budget refuses is answered with.
+    pub fn client_without_retries(&self) -> Client {
+        self.shared.once.clone()
     }
 
     /// What the cluster is made of.

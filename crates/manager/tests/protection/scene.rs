@@ -201,11 +201,11 @@ impl Scene {
         let body = json!({"metadata": {"name": pod}, "deleteOptions": {"dryRun": ["All"]}});
         let request = http::Request::post(path).header("Content-Type", "application/json");
         let request = request.body(body.to_string().into_bytes()).unwrap();
-        self.cluster.client().request::<Value>(request).await.map(drop).map_err(refusal)
+        self.cluster.client_without_retries().request::<Value>(request).await.map(drop).map_err(refusal)
     }
 
     pub(crate) async fn evict(&self, pod: &str) -> Result<(), String> {
-        let api: Api<Pod> = self.sandbox.api();
+        let api: Api<Pod> = Api::namespaced(self.cluster.client_without_retries(), self.sandbox.namespace());
         api.evict(pod, &EvictParams::default()).await.map(drop).map_err(refusal)
     }
 

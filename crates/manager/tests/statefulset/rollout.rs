@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::{
     kit::{is_available, name},
     stage::{Stage, managed},
-    web::{Web, comings},
+    web::{Web, comings, pulling},
 };
 
 /// STATEFULSET-19
@@ -73,9 +73,8 @@ managed!(a_rollback_uses_the_old_revision_again, []);
 /// STATEFULSET-29: an image that never starts, and back. With OrderedReady the broken pod waits until somebody deletes it, as
 /// with the native kind.
 async fn a_broken_revision_is_repaired(stage: &mut Stage) -> Outcome {
-    let web =
-        Web::start(stage, "broken", json!({"updateStrategy": {"rollingUpdate": {"maxUnavailable": 2}}}))
-            .await;
+    let spec = json!({"updateStrategy": {"rollingUpdate": {"maxUnavailable": 2}}});
+    let web = Web::start(stage, "broken", pulling(stage, spec).await?).await;
     web.set_image("nosuch:v1-fail").await;
     let broken = |pods: &[Pod]| pods.iter().filter(|pod| !is_available(pod)).count();
     web.until("two pods are broken", |_, pods| broken(pods) == 2 && pods.len() == 5).await;
@@ -83,8 +82,8 @@ async fn a_broken_revision_is_repaired(stage: &mut Stage) -> Outcome {
     web.set_image("app:v1").await;
     web.rests_at("0:v1 1:v1 2:v1 3:v1 4:v1").await;
 
-    let ordered =
-        Web::start(stage, "ordered", json!({"podManagementPolicy": "OrderedReady", "replicas": 3})).await;
+    let spec = json!({"podManagementPolicy": "OrderedReady", "replicas": 3});
+    let ordered = Web::start(stage, "ordered", pulling(stage, spec).await?).await;
     ordered.set_image("nosuch:v1-fail").await;
     let is_new_broken = |pods: &[Pod]| broken(pods) == 1 && ordered.shown(pods) == "0:v1 1:v1 2:v1-fail";
     ordered.until("the new pod is broken", |_, pods| is_new_broken(pods)).await;

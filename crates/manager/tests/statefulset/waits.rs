@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::{
     stage::{Stage, managed},
-    web::Web,
+    web::{Web, pulling},
 };
 
 /// The reason and the message of the condition.
@@ -43,7 +43,8 @@ managed!(an_ordered_set_says_which_pod_holds_it_and_why, []);
 
 /// WAITING-5 and STATEFULSET-52: a bad image with OrderedReady is named, although no pod is missing.
 async fn an_ordered_set_names_the_pod_that_its_update_broke(stage: &mut Stage) -> Outcome {
-    let web = Web::start(stage, "names", json!({"podManagementPolicy": "OrderedReady", "replicas": 3})).await;
+    let spec = json!({"podManagementPolicy": "OrderedReady", "replicas": 3});
+    let web = Web::start(stage, "names", pulling(stage, spec).await?).await;
     web.set_image("nosuch:v1-fail").await;
     web.until("the condition names image and pod", |set, _| {
         let (reason, message) = waiting(set);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kruise_api::{labels, statefulset::v1beta1::StatefulSet};
-use kruise_testkit::{Backend, Sandbox, wait::seen};
+use kruise_testkit::{Backend, Sandbox, Skip, cluster::REAL_NODES, wait::seen};
 use kube::{
     Api,
     api::{Patch, PatchParams},
@@ -23,6 +23,13 @@ pub(crate) struct Web {
     image: Box<dyn Fn(&str) -> String>,
     /// Kubelets of hollow nodes probe addresses that nobody has.
     probes: bool,
+}
+
+/// A spec whose pods run where images are really pulled: hollow nodes run any image.
+pub(crate) async fn pulling(stage: &Stage, mut spec: Value) -> Result<Value, Skip> {
+    stage.cluster.require_nodes(REAL_NODES).await?;
+    spec["template"] = json!({"spec": {"nodeSelector": {REAL_NODES.0: REAL_NODES.1}}});
+    Ok(spec)
 }
 
 impl Web {
