@@ -294,6 +294,16 @@ fn the_tutorial_of_a_sidecar_set_goes_as_it_did() {
 }
 
 #[test]
+fn the_tutorial_of_a_workload_spread_goes_as_it_did() {
+    run("workloadspread");
+}
+
+#[test]
+fn a_united_deployment_runs_in_two_zones() {
+    run("uniteddeployment");
+}
+
+#[test]
 fn a_budget_and_deletion_protection_say_no() {
     run("protection");
 }
