@@ -57,6 +57,8 @@ pub struct Settings {
     pub with_manager: bool,
     /// When a node has our daemon.
     pub daemons: When,
+    /// Feature gates of the manager and the daemons, over [`crate::manager::FLAGS`].
+    pub feature_gates: String,
 }
 
 /// Why a cluster does not start, or ended.
@@ -170,8 +172,9 @@ pub async fn start(settings: &Settings) -> Result<Cluster, Error> {
     // A manager outside of this process, or somebody's own webhook on this machine.
     server.set_webhook_caller(Arc::new(Https));
     install_kinds(&server.local()).await?;
+    let gates = manager::gates(&settings.feature_gates).map_err(|error| Error::Manager(error.to_string()))?;
     let inside = match settings.with_manager {
-        true => Some(manager::inside(&sim, seed).map_err(Error::Manager)?),
+        true => Some(manager::inside(&sim, seed, &settings.feature_gates).map_err(Error::Manager)?),
         false => None,
     };
     if let Some(inside) = &inside {
@@ -187,7 +190,7 @@ pub async fn start(settings: &Settings) -> Result<Cluster, Error> {
     listening.spawn(serve::serve(listener, tls, known, server, stop));
     sim.run();
     if settings.daemons != When::Never {
-        let daemons = Daemons::new(&sim, seed, settings.daemons).map_err(refused("daemons"))?;
+        let daemons = Daemons::new(&sim, seed, settings.daemons, gates).map_err(refused("daemons"))?;
         sim.spawn(daemons.run());
     }
     let manager = inside.map(Inside::start);
@@ -381,6 +384,7 @@ mod tests {
             now: Timestamp::UNIX_EPOCH,
             with_manager: true,
             daemons: When::ThereIsWork,
+            feature_gates: String::new(),
         };
         let mut cluster = start(&settings).await.unwrap();
         cluster.sim.spawn(async { panic!("a node lost its mind") });

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kruise_api::gates::{self, Gates};
+use kruise_api::gates::Gates;
 use kruise_api::labels::{CRR_ACTIVE, CRR_NODE_NAME};
 use kruise_api::names;
 use kruise_apiserver::clock::Clock;
@@ -76,7 +76,7 @@ struct Running {
 
 impl Daemons {
     /// No daemon yet. Our kinds must be installed.
-    pub fn new(sim: &Sim, seed: u64, when: When) -> Result<Self, Status> {
+    pub fn new(sim: &Sim, seed: u64, when: When, gates: Gates) -> Result<Self, Status> {
         let (local, store) = (sim.server().local(), sim.server().store().clone());
         let mut sources = Vec::new();
         let kinds = match when {
@@ -89,10 +89,6 @@ impl Daemons {
             let table: Arc<str> = local.resource(group, plural)?.table.clone();
             sources.push((table.clone(), store.watch(&table, store.version()), work));
         }
-        let flags = crate::manager::FLAGS.iter().filter_map(|flag| flag.strip_prefix("--feature-gates="));
-        let flags: Vec<&str> = flags.collect();
-        let (gates, _) = Gates::parse(&flags.join(","), &gates::Options::default())
-            .expect("the manager is started with the same gates");
         Ok(Self {
             client: sim.client(),
             machines: sim.machines(),
@@ -294,7 +290,8 @@ mod tests {
             local.create(&definitions, "", crd.object()).await.unwrap();
         }
         sim.advance(Duration::from_secs(2)).await;
-        let mut daemons = Daemons::new(&sim, 1, When::ThereIsWork).unwrap();
+        let mut daemons =
+            Daemons::new(&sim, 1, When::ThereIsWork, crate::manager::gates("").unwrap()).unwrap();
         let images = local.resource(names::APPS_GROUP, "nodeimages").unwrap();
         for node in ["node-1", "node-2"] {
             let object = json!({"apiVersion": "apps.kruise.io/v1beta1", "kind": "NodeImage", "metadata": {"name": node},
@@ -323,7 +320,7 @@ mod tests {
     async fn a_daemon_may_run_on_every_node_all_the_time() {
         let sim = Sim::builder().nodes(2).start();
         sim.advance(Duration::from_secs(2)).await;
-        let mut daemons = Daemons::new(&sim, 1, When::Always).unwrap();
+        let mut daemons = Daemons::new(&sim, 1, When::Always, crate::manager::gates("").unwrap()).unwrap();
         daemons.read_anew();
         assert_eq!(daemons.count(), 2);
         sim.add_node(kruise_sim::Node::named("late"));

@@ -83,6 +83,7 @@ async fn run(options: &Options, kubeconfig: PathBuf) -> Result<(), Error> {
             (false, false) => When::ThereIsWork,
             (false, true) => When::Never,
         },
+        feature_gates: options.feature_gates.clone(),
     };
     let mut cluster = cluster::start(&settings).await?;
     greet(&cluster, &settings);

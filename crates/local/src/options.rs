@@ -38,6 +38,9 @@ pub struct Options {
     /// Run a node daemon on every node all the time, also without our manager. Otherwise a node gets one when there is work.
     #[arg(long)]
     pub node_daemons: bool,
+    /// Feature gates of the manager and the node daemons, on top of those that are open here (docs/local.md).
+    #[arg(long, default_value = "", value_name = "GATE=true,…", hide_default_value = true)]
+    pub feature_gates: String,
     /// Say more on standard error: -v warnings and events, -vv every request.
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,

@@ -144,6 +144,11 @@ fn path(home: &Path) -> OsString {
 }
 
 fn run(session: &str) {
+    run_with(session, "");
+}
+
+/// Plays a session on a cluster with more feature gates.
+fn run_with(session: &str, feature_gates: &str) {
     if !has_kubectl() {
         eprintln!("left out: the session {session}, since there is no kubectl on PATH");
         return;
@@ -161,7 +166,7 @@ fn run(session: &str) {
 
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let kubeconfig = home.path().join("kubeconfig");
-    let cluster = runtime.block_on(cluster::start(&settings(kubeconfig.clone()))).unwrap();
+    let cluster = runtime.block_on(cluster::start(&settings(kubeconfig.clone(), feature_gates))).unwrap();
     let placeholders = Placeholders::new();
     let path = path(home.path());
     let mut seen = Vec::new();
@@ -204,7 +209,7 @@ fn run(session: &str) {
 }
 
 #[allow(clippy::disallowed_methods, reason = "kubectl compares times with the clock of the machine")]
-fn settings(kubeconfig: PathBuf) -> Settings {
+fn settings(kubeconfig: PathBuf, feature_gates: &str) -> Settings {
     Settings {
         port: Some(0),
         kubeconfig,
@@ -215,6 +220,7 @@ fn settings(kubeconfig: PathBuf) -> Settings {
         now: jiff::Timestamp::now(),
         with_manager: true,
         daemons: When::ThereIsWork,
+        feature_gates: feature_gates.to_owned(),
     }
 }
 
@@ -321,4 +327,9 @@ fn the_tutorial_of_a_broadcast_job_goes_as_it_did() {
 #[test]
 fn the_tutorial_of_an_advanced_cron_job_goes_as_it_did() {
     run("advancedcronjob");
+}
+
+#[test]
+fn a_resource_distribution_goes_as_it_did() {
+    run_with("resourcedistribution", "ResourceDistributionGate=true");
 }

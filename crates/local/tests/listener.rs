@@ -38,6 +38,7 @@ fn settings(kubeconfig: PathBuf) -> Settings {
         now,
         with_manager: true,
         daemons: When::ThereIsWork,
+        feature_gates: String::new(),
     }
 }
 
