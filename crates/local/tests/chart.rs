@@ -92,6 +92,7 @@ fn settings(kubeconfig: std::path::PathBuf) -> Settings {
         now: jiff::Timestamp::now(),
         with_manager: false,
         daemons: When::ThereIsWork,
+        feature_gates: String::new(),
     }
 }
 
