@@ -47,7 +47,7 @@ mod tests {
         // Every second part stands between backticks.
         let prose: Vec<&str> = text.split('`').step_by(2).collect();
         let is_end = |letter: char| !letter.is_alphanumeric() && letter != '-' && letter != '_';
-        prose.join(" ").split(is_end).map(str::to_lowercase).collect()
+        prose.join(" ").split(is_end).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
     }
 
     #[test]
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn words_in_code_and_in_names_of_pages_do_not_count() {
-        assert_eq!(words("Run `tell`, then (told)"), ["run", "", "then", "", "told", ""].map(str::to_owned));
+        assert_eq!(words("Run `tell`, then (told)"), ["run", "then", "told"]);
         assert!(
             !words("[a](0007-pod-templates-are-judged-by-our-own-rules.md)").contains(&"judged".to_owned())
         );
