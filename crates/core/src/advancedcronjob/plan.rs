@@ -64,9 +64,9 @@ pub struct Plan {
     pub status: Option<Status>,
     /// The run that the plan starts: the time of the last run once its job was made.
     pub run: Option<Timestamp>,
-    /// What people are told once the run was started.
+    /// Events that are sent once the run was started.
     pub told: Vec<Event>,
-    /// What people are told once, for as long as it is so.
+    /// Events that are sent once, for as long as their reason lasts.
     pub notices: Vec<Event>,
     /// Why no run is started.
     pub waits: Waits,

@@ -72,7 +72,7 @@ pub struct Plan {
     pub report: Option<Report>,
     /// Why the job does not go on.
     pub waits: Waits,
-    /// What people are told once, for as long as it is so.
+    /// Events that are sent once, for as long as their reason lasts.
     pub notices: Vec<Event>,
     /// When to look again, if nothing happens before.
     pub wake_after: Option<Duration>,
@@ -83,7 +83,7 @@ pub struct Plan {
 pub struct Report {
     /// The status without the pods that the plan makes: those that were made are to be [counted](Report::counting).
     pub status: Status,
-    /// What people are told once it is written.
+    /// Events that are sent once the status is written.
     pub events: Vec<Event>,
     /// Whether it may only be written when all writes of the plan happened.
     pub needs_all: bool,

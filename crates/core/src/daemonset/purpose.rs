@@ -21,7 +21,7 @@ pub enum Purpose {
     DeletePod(Text),
     /// A pod is to be deleted, and a hook holds it.
     HoldPod(Text),
-    /// A pod that failed or ended is deleted, or told that it will be.
+    /// A pod that failed or ended is deleted, or an event says that it will be.
     DeleteEnded {
         /// The pod.
         pod: Text,
